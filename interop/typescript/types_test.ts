@@ -1,7 +1,7 @@
 // Checks the types of `hotseat`. `tsc` reports each line marked `@ts-expect-error` that compiles.
 import {
-  agent, anything, between, conversation, criterion, describe, evaluate, expect, expectConversationTo, gt, gte, it, lt, lte,
-  oneOf, scenarioSet, simulator, topic, user,
+  afterEach, agent, anything, beforeEach, between, conversation, criterion, describe, evaluate, expect, expectConversationTo, gt, gte,
+  it, lt, lte, oneOf, scenarioSet, simulator, test, topic, user,
 } from "hotseat";
 import type { Turn } from "hotseat";
 
@@ -85,3 +85,24 @@ export function TestAll(t: TestingT, ctx: Context): void {
   t.assert.Equals(1, 1);
   t.skip("enough");
 }
+
+beforeEach(() => {});
+afterEach(async () => {});
+it.each([["Rome", 2], ["Oslo", 3]] as const)("books %s", (city, people, { user }) => {
+  const both: [string, number] = [city, people];
+  user.says(both.join());
+});
+it.each([["Rome", 2], ["Oslo", 3]])("looks for %s", { tags: ["a"] }, (city, people) => {
+  const both: [string, number] = [city, people];
+  expect(both).toEqual([expect.any(String), expect.any(Number)]);
+});
+test.only.each([{ city: "Rome" }])("$city", ({ city }, { agent }) => {
+  expect(agent).toCallTool("look", { city: expect.stringContaining(city), all: expect.arrayContaining([1]), by: expect.objectContaining({ a: 1 }) });
+  // @ts-expect-error a class is needed
+  expect.any("number");
+});
+describe.each(["a", "b"])("group %s", (letter) => {
+  it(letter.toUpperCase(), () => {});
+});
+// @ts-expect-error a number is not a text
+it.each([1, 2])("n %s", (n: string) => {});

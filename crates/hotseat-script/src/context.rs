@@ -61,8 +61,8 @@ struct EngineState {
     refused: RefCell<Option<ScriptError>>,
     /// Modules being compiled, the innermost last.
     importing: RefCell<Vec<String>>,
-    /// Modules provided by the host, without a file.
-    host_modules: RefCell<Vec<&'static str>>,
+    /// Modules provided by the host, without a file, with the names that they export.
+    host_modules: RefCell<Vec<(&'static str, Vec<String>)>>,
     /// All compiled modules.
     loaded: RefCell<Vec<String>>,
     /// A module and the code that runs in place of its file's code.
@@ -453,6 +453,10 @@ impl ScriptContext {
                 ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}"))
                     .help("modules are imported and exported: `import { name } from \"./file\"`, `export const name = …`")
             }
+            "ReferenceError" if TIMER_WORDS.iter().any(|word| text == format!("{word} is not defined")) => {
+                ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}"))
+                    .help("scripts have no timers: what takes time, such as a message to the agent, returns when it is done")
+            }
             "TypeError" if text == "not a function" && let Some(callee) = place.as_ref().and_then(callee) => {
                 ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: `{callee}` is not a function"))
             }
@@ -480,10 +484,18 @@ impl ScriptContext {
         let error = ScriptError::new(ScriptErrorKind::Syntax, text);
         let Some((name, module)) = missing_import(text) else { return error };
         let importing = self.state.importing.borrow();
-        let place = importing.iter().find_map(|from| self.scripts.import_place(from, module));
+        let place = importing.iter().find_map(|from| self.scripts.import_place(from, module, name));
+        let host_modules = self.state.host_modules.borrow();
+        let exports = host_modules.iter().find(|(host, _)| *host == module).map(|(_, names)| names);
+        let help = match exports {
+            Some(exports) => nearest_or(name, exports.iter().map(String::as_str), || {
+                format!("{module} exports {}; if `{name}` is a type, write `import type`", exports.join(", "))
+            }),
+            None => format!("if `{name}` is a type, write `import type`"),
+        };
         ScriptError::new(ScriptErrorKind::Import, format!("{module} exports no `{name}`"))
             .at(place)
-            .help(format!("if `{name}` is a type, write `import type`"))
+            .help(help)
     }
 
     /// Returns the error of a script that had to stop.
@@ -515,6 +527,8 @@ const STOPPED_MESSAGE: &str = "the script has exceeded its time limit";
 
 /// Variables of modules that are loaded by `require`. They do not exist here.
 const NODE_MODULE_WORDS: [&str; 3] = ["require", "module", "exports"];
+/// Timers of browsers and Node. They do not exist here.
+const TIMER_WORDS: [&str; 4] = ["setTimeout", "setInterval", "setImmediate", "requestAnimationFrame"];
 
 /// Maximum number of jobs that run after a script had to stop. Code of the script is interrupted in them, too.
 const JOBS_AFTER_STOP: usize = 4;
@@ -617,7 +631,9 @@ fn install_host<'js>(
         let made: Js<'_> = eval_host_code::<Function<'_>>(ctx, code)?.call((hidden,))?;
         if let (Some(name), Some(made)) = (module, made.as_object()) {
             entries.push((name, Persistent::save(ctx, declare_host_module(ctx, name, code, made)?)));
-            state.host_modules.borrow_mut().push(name);
+            let exports: Object<'_> = made.get("exports")?;
+            let names = exports.keys::<String>().collect::<rquickjs::Result<_>>()?;
+            state.host_modules.borrow_mut().push((name, names));
         }
     }
     let plain: Function<'_> = helpers.get("plain")?;
@@ -732,7 +748,7 @@ impl Resolver for ModuleLoader {
         {
             return Ok(key.to_string());
         }
-        if self.state.host_modules.borrow().contains(&name) {
+        if self.state.host_modules.borrow().iter().any(|(module, _)| *module == name) {
             return Ok(name.to_string());
         }
         self.store_error(name, self.scripts.import(base, name))

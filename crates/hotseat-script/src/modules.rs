@@ -183,14 +183,21 @@ impl Scripts {
         })
     }
 
-    /// Returns the location of an import.
-    pub(crate) fn import_place(&self, from: &str, means: &str) -> Option<SourceSpan> {
+    /// Returns the location of an import of this name.
+    pub(crate) fn import_place(&self, from: &str, means: &str, imported: &str) -> Option<SourceSpan> {
         let loaded = self.load(from).ok()?;
-        let span = crate::imports::specifiers(&loaded.source.text)
-            .find(|(name, _)| {
-                *name == means || self.0.folder.import(from, name).is_ok_and(|key| key == means)
-            })?
-            .1;
+        let text = &loaded.source.text;
+        let is_meant =
+            |name: &str| name == means || self.0.folder.import(from, name).is_ok_and(|key| key == means);
+        let mut spans =
+            crate::imports::specifiers(text).filter(|(name, _)| is_meant(name)).map(|(_, span)| span);
+        // The clause of an import stands before its specifier.
+        let names_it = |span: &std::ops::Range<usize>| {
+            let clause = text[..span.start].rsplit_once("import").map_or("", |(_, clause)| clause);
+            crate::imports::code_words(clause).any(|word| word == imported)
+        };
+        let first = spans.next()?;
+        let span = if names_it(&first) { first } else { spans.find(names_it).unwrap_or(first) };
         Some(SourceSpan::new(&loaded.source, span))
     }
 

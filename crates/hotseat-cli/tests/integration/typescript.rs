@@ -304,12 +304,12 @@ fn errors_report_their_lines() {
     "#);
     assert_snapshot!(refused("import { rooms } from 'hotseat';\nit('a', () => {});"), @r#"
     error: hotseat exports no `rooms`
-     --> a_test.ts:1:207
+     --> a_test.ts:2:23
       |
-    1 | ...t, lte, between, oneOf, anything } from 'hotseat';
-      |                                            ^^^^^^^^^
+    2 | import { rooms } from 'hotseat';
+      |                       ^^^^^^^^^
       |
-      = help: if `rooms` is a type, write `import type`
+      = help: hotseat exports describe, context, it, test, before, beforeEach, after, afterEach, criterion, topic, simulator, scenarioSet, expectConversationTo, user, agent, conversation, expect, evaluate, gt, gte, lt, lte, between, oneOf, anything; if `rooms` is a type, write `import type`
     "#);
     assert_snapshot!(refused("it('a', () => {\n  const = 1;\n});"), @r#"
     error: Expected identifier or destructuring pattern, found '='
@@ -1679,4 +1679,133 @@ fn unused_answers_name_their_interrupt_and_the_turn() {
     );
     let words = "the agent never asked for the answer for pay and with a reason that matches /approval/ at a_test.ts:3:";
     tested.assert_failure("a", "assertion", &[words]);
+}
+
+#[test]
+fn rows_of_a_table_declare_tests_and_groups() {
+    let agent = booking();
+    let tested = project(
+        &agent,
+        "it.each([['Rome', 2], ['Oslo', 3]])('%# books %s for %d', (city, people, { user }) => { user.says(`${city} ${people}`); });
+         it.each([{ at: { city: 'Bonn' }, n: 1 }, { at: { city: 'Kiel' }, n: 2 }])('$at.city: $n of $none, 100%%', { tags: ['row'] }, ({ at }) => { user.says(at.city); });
+         describe.each(['a', 'b'])('group %s', (letter) => { it.each([1])('%s', (n) => { user.says(letter + n); }); });
+         it.skip.each([1])('left out %$', () => {});
+         it('plain', () => { user.says('plain'); });",
+    )
+    .test(&["a_test.ts"]);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "0 books Rome for 2 passed",
+            "1 books Oslo for 3 passed",
+            "Bonn: 1 of $none, 100% passed",
+            "Kiel: 2 of $none, 100% passed",
+            "group a > 1 passed",
+            "group b > 1 passed",
+            "left out 1 skipped",
+            "plain passed",
+        ]
+    );
+    let mut texts = user_texts(&agent);
+    texts.sort();
+    assert_eq!(texts, ["Bonn", "Kiel", "Oslo 3", "Rome 2", "a1", "b1", "plain"]);
+}
+
+#[test]
+fn a_failed_row_fails_its_own_test_only() {
+    let tested = run_script("it.each([1, 2, 3])('n %s', (n) => { expect(n).not.toBe(2); });");
+    assert_eq!(statuses(&tested), ["n 1 passed", "n 2 failed", "n 3 passed"]);
+    let focused = run_script("it.only.each([1, 2])('n %s', () => {}); it('other', () => {});");
+    assert_eq!(statuses(&focused), ["n 1 passed", "n 2 passed", "other skipped"]);
+}
+
+#[test]
+fn tables_without_rows_or_names_are_refused() {
+    for (script, words) in [
+        ("it.each([])('a', () => {});", "it.each got an empty list, so it would declare nothing"),
+        ("describe.each('ab')('a', () => {});", "describe.each needs a list of rows, got \"ab\""),
+        ("it.each`a | b`('a', () => {});", "it.each needs a list of rows, got a template"),
+        ("it.each([1, 2])('a', () => {});", "two rows of it.each are called \"a\": put %s, %# or $member"),
+        ("it.each([1])('a');", "it(\"a\") needs a function"),
+        ("it.each([1])('a %s', { tiemout: '1s' }, () => {});", "unknown key `tiemout`"),
+        ("describe.each([1])('a %s', async () => {});", "must not be async"),
+        ("it.each([1])('a %s', () => {}, 5);", "the options of it must be an object"),
+    ] {
+        let output = refused(script);
+        assert!(
+            output.stderr.contains(words) && output.stderr.contains("a_test.ts:2:"),
+            "{script}: {output}"
+        );
+    }
+}
+
+#[test]
+fn names_of_other_test_tools_are_known() {
+    let agent = booking();
+    let tested = Project::with_agent(&agent)
+        .file(
+            "a_test.ts",
+            "import { test, beforeEach, afterEach, user } from 'hotseat';\nbeforeEach(() => { user.says('before'); });\nafterEach(() => { user.says('after'); });\ntest('a', () => { user.says('a'); });",
+        )
+        .test(&["a_test.ts"]);
+    assert_eq!(statuses(&tested), ["a passed"]);
+    assert_eq!(user_texts(&agent), ["before", "a", "after"]);
+
+    let imported = refused("import { beforeAl } from 'hotseat';\nit('a', () => {});");
+    assert!(imported.stderr.contains("a_test.ts:2:26"), "{imported}");
+    let listed = refused("import { vi } from 'hotseat';\nit('a', () => {});").stderr;
+    assert!(listed.contains("hotseat exports describe, context, it, test, before,"), "{listed}");
+    let message = |script: &str| run_script(script).failure("a").to_string();
+    let called = message("it('a', () => { user.says('x'); expect(agent).toHaveBeenCalledWith('x'); });");
+    assert!(called.contains("did you mean `toCallTool`?"), "{called}");
+    let response = message("it('a', () => { user.says('x'); expect(agent.response).toMatch(/x/); });");
+    assert!(response.contains("is not a string: match its `text`"), "{response}");
+    let soft = message("it('a', () => { expect.soft(1).toBe(2); });");
+    assert!(soft.contains("`t.assert` of a test function continues after a failure"), "{soft}");
+    let timer = message("it('a', () => { setTimeout(() => {}, 5); });");
+    assert!(timer.contains("scripts have no timers"), "{timer}");
+}
+
+#[test]
+fn placeholders_stand_in_expected_values() {
+    assert_outcomes(
+        "",
+        "user.says('hello');",
+        &[
+            ("expect({ a: 1 }).toEqual({ a: expect.any(Number) })", true),
+            ("expect({ a: '1' }).toEqual({ a: expect.any(Number) })", false),
+            (
+                "expect([1, [], {}, 'a', true, null]).toEqual([expect.any(Number), expect.any(Array), expect.any(Object), expect.any(String), expect.any(Boolean), expect.anything()])",
+                false,
+            ),
+            (
+                "expect([1, [], {}, 'a', true]).toEqual([expect.any(Number), expect.any(Array), expect.any(Object), expect.any(String), expect.any(Boolean)])",
+                true,
+            ),
+            ("expect(null).toEqual(expect.any(Object))", false),
+            ("expect({ a: { b: 1 }, c: 2 }).toEqual(expect.objectContaining({ a: { b: 1 } }))", true),
+            ("expect({ a: { b: 1, d: 2 } }).toEqual(expect.objectContaining({ a: { b: 1 } }))", false),
+            ("expect('a').toEqual(expect.objectContaining({ a: 1 }))", false),
+            ("expect([1, 2, 3]).toEqual(expect.arrayContaining([3, 1]))", true),
+            ("expect([1, 2]).toEqual(expect.arrayContaining([3]))", false),
+            ("expect(['The Blue Room']).toEqual([expect.stringContaining('Blue')])", true),
+            ("expect(['The Blue Room']).toEqual([expect.stringMatching(/red/i)])", false),
+            ("expect(5).toEqual(expect.stringMatching(/5/))", false),
+            (
+                "expect(agent).toCallTool('check_availability', { room: expect.stringContaining('Blue'), capacity: expect.any(Number) })",
+                true,
+            ),
+            ("expect(agent).toCallTool('check_availability', { room: expect.any(Number) })", false),
+            ("expect(agent).not.toCallTool('check_availability', { capacity: expect.any(String) })", true),
+        ],
+    );
+    for (script, words) in [
+        ("expect(1).toEqual(expect.any('number'))", "expect.any needs a class such as Number"),
+        ("expect({}).toEqual(expect.objectContaining({}))", "needs an object with members"),
+        ("expect([]).toEqual(expect.arrayContaining([]))", "needs a list with entries"),
+        ("expect('').toEqual(expect.stringContaining(''))", "needs a text"),
+    ] {
+        let failure = run_script(&format!("it('a', () => {{ {script}; }});")).failure("a").to_string();
+        assert!(failure.contains(words), "{script}: {failure}");
+    }
 }

@@ -40,6 +40,7 @@ const MODULE_PARTS: &[(&str, &str)] = parts! {
     "agentMatchers": "js/agent_matchers.js",
     "valueMatchers": "js/value_matchers.js",
     "declarations": "js/declarations.js",
+    "rows": "js/rows.js",
     "testing": "js/testing.js",
     "simulating": "js/simulating.js",
 };

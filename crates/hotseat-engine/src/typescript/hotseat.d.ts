@@ -62,13 +62,28 @@ declare module "hotseat" {
   /** Function of a test. */
   export type TestBody = (context: TestContext) => void | Promise<void>;
 
+  /**
+   * Declares a test or group for each row. The values of a row are the first arguments of the function. In the name, `%s` (also `%d`, `%i`,
+   * `%f`, `%j`, `%o`) stands for the next value, `%#` and `%$` for the number of the row from 0 and from 1, and `$a.b` for a member of the row.
+   */
+  interface Each<More extends unknown[]> {
+    <Row extends unknown[] | [unknown]>(rows: readonly Row[]): EachRow<[...Row, ...More]>;
+    <Row extends readonly unknown[]>(rows: readonly Row[]): EachRow<[...Row, ...More]>;
+    <Row>(rows: readonly Row[]): EachRow<[Row, ...More]>;
+  }
+  interface EachRow<Args extends readonly unknown[]> {
+    (name: string, body: (...args: Args) => void | Promise<void>): void;
+    (name: string, options: Options, body: (...args: Args) => void | Promise<void>): void;
+  }
   interface Describe {
     (name: string, body: () => void): void;
     (name: string, options: Options, body: () => void): void;
+    each: Each<[]>;
   }
   interface It {
     (name: string, body: TestBody): void;
     (name: string, options: Options, body: TestBody): void;
+    each: Each<[TestContext]>;
   }
 
   /** Declares a group of tests. Its declarations apply to all tests and groups in it. */
@@ -87,13 +102,19 @@ declare module "hotseat" {
     /** Skips the test. */
     skip: It;
   };
+  /** Alias of `it`. */
+  export const test: typeof it;
   /** Runs before each test of the group; at file level also before each test function. Hooks of outer groups run first. */
   export function before(work: () => void | Promise<void>): void;
+  /** Alias of `before`. */
+  export const beforeEach: typeof before;
   /**
    * Runs after each test of the group, passed or failed; hooks of inner groups run first. Does not run after a test that exceeded
    * its time or memory limit.
    */
   export function after(work: () => void | Promise<void>): void;
+  /** Alias of `after`. */
+  export const afterEach: typeof after;
 
   // ---- declarations -----------------------------------------------------------------------------------------------------
 
@@ -528,7 +549,18 @@ declare module "hotseat" {
     <T>(value: T, message?: string): ValueMatchers<T>;
   }
   /** Hard assertion. If it fails, the test stops and fails. */
-  export const expect: Asserting;
+  export const expect: Asserting & {
+    /** Anything but null and undefined. */
+    anything(): Matcher;
+    /** A value of this class: `Number`, `String`, `Array`. */
+    any(type: abstract new (...args: any[]) => unknown): Matcher;
+    /** An object with at least these members. */
+    objectContaining(members: { [key: string]: unknown }): Matcher;
+    /** A list with at least these entries, in any order. */
+    arrayContaining(entries: readonly unknown[]): Matcher;
+    stringContaining(text: string): Matcher;
+    stringMatching(pattern: RegExp | string): Matcher;
+  };
   /** Soft assertion. The test continues whether it passes or fails. */
   export const evaluate: Asserting;
 

@@ -822,6 +822,27 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains("shop 7"),
     },
     Feature {
+        name: "one test for each row of a list in the code",
+        spellings: ["", "`it.each`, `describe.each`", "a loop around `g.it(…)`"],
+        data: no_data("name: a\neach: [1]\nturns: [{ user: hello }]\n", SINGLE_RUN, "unknown key `each`"),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it.each([["shop", 7]])("a", (word, number) => { user.says(`${word} ${number}`); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                for (word, number) in [("shop", 7)] {
+                    s.it("a", async move |t| {
+                        t.user.says(format!("{word} {number}")).await;
+                    });
+                }
+            },
+            SINGLE_RUN,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains("shop 7"),
+    },
+    Feature {
         name: "running only selected tests during development",
         spellings: ["", "`it.only`, `describe.only`", "`fit`, `fdescribe`, `.only()`"],
         data: no_data("name: a\nonly: true\nturns: [{ user: hello }]\n", SINGLE_RUN, "unknown key `only`"),

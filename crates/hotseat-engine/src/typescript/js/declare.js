@@ -82,8 +82,12 @@ function declaring(marks) {
   }, 3);
 }
 
-const describe = Object.assign(describing({}), { only: describing({ only: true }), skip: describing({ skip: true }) });
-const it = Object.assign(declaring({}), { only: declaring({ only: true }), skip: declaring({ skip: true }) });
+/** Adds `each`, which declares one for each row of a list. */
+const withEach = (what, declare) => Object.assign(declare, { each: exact(`${what}.each`, (rows) => part("rows").each(what, declare, rows)) });
+const withMarks = (what, declaring) => Object.assign(withEach(what, declaring({})), { only: withEach(`${what}.only`, declaring({ only: true })), skip: withEach(`${what}.skip`, declaring({ skip: true })) });
+
+const describe = withMarks("describe", describing);
+const it = withMarks("it", declaring);
 
 function hook(when) {
   return exact(when, (work) => {

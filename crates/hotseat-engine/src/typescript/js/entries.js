@@ -63,9 +63,18 @@ const later = (from, name, most) => {
 const declares = (name, most) => later("declarations", name, most);
 const matching = (name, most) => later("values", name, most);
 
+// As in other test tools.
+Object.assign(expect, {
+  soft: () => {
+    throw misuse("there is no expect.soft: `evaluate(…)` records a result that does not decide, and `t.assert` of a test function continues after a failure");
+  },
+  anything: matching("anything"), any: matching("any"), objectContaining: matching("objectContaining"), arrayContaining: matching("arrayContaining"),
+  stringContaining: matching("stringContaining"), stringMatching: matching("stringMatching"),
+});
+
 return {
   exports: {
-    describe, context: describe, it, before, after,
+    describe, context: describe, it, test: it, before, beforeEach: before, after, afterEach: after,
     criterion: declares("criterion", 3), topic: declares("topic"), simulator: declares("simulator"), scenarioSet: declares("scenarioSet"),
     expectConversationTo: later("simulating", "expectConversationTo"), user, agent, conversation, expect, evaluate,
     gt: matching("gt"), gte: matching("gte"), lt: matching("lt"), lte: matching("lte"), between: matching("between"), oneOf: matching("oneOf", Infinity), anything: matching("anything"),

@@ -94,7 +94,7 @@ const ofValues = {
   },
   toMatch(actual, pattern) {
     if (!(pattern instanceof RegExp) && (typeof pattern !== "string" || pattern === "")) throw misuse(`toMatch needs a regular expression or a non-empty string, got ${shown(pattern)}`);
-    if (typeof actual !== "string") return { error: `${shown(actual)} is not a string` };
+    if (typeof actual !== "string") return { error: `${shown(actual)} is not a string${typeof actual?.text === "string" ? ": match its `text`" : ""}` };
     return is(typeof pattern === "string" ? actual.includes(pattern) : fits(pattern, actual));
   },
   toHaveLength(actual, length) {
@@ -197,13 +197,16 @@ function compareValue(name, value, args, way) {
 /** Names that languages and consoles look up in any object. */
 const LOOKED_UP = ["then", "toJSON", "inspect"];
 
+/** Matchers of other tools for calls. */
+const CALL_MATCHERS = ["toHaveBeenCalled", "toHaveBeenCalledWith", "toBeCalled", "toBeCalledWith", "toHaveBeenCalledTimes"];
+
 /** Refuses an unknown matcher, with the most similar one. */
 function unknown(written, subject, negated) {
   if (LOOKED_UP.includes(written)) return [];
   const [own, other] = subject === "value" ? [ofValues, OF_AGENT] : [OF_AGENT, ofValues];
   const isOther = (name) => !Object.hasOwn(own, name);
   const [first, second] = subject === "value" ? [Object.keys(own), Object.keys(other).filter(isOther)] : [Object.keys(other).filter(isOther), Object.keys(own)];
-  const near = nearestName(written, [...first, ...second, ...(negated ? [] : ["not"])]);
+  const near = CALL_MATCHERS.includes(written) ? "toCallTool" : nearestName(written, [...first, ...second, ...(negated ? [] : ["not"])]);
   throw misuse(`unknown matcher \`${written}\`${near === undefined ? "" : `: did you mean \`${near}\`?`}`);
 }
 

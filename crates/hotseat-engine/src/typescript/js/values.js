@@ -66,6 +66,30 @@ const oneOf = (...values) => {
 };
 const anything = () => new Matcher("anything", (value) => value !== undefined && value !== null, { given: true });
 
+/** Types of values that are no objects, by their classes. */
+const PRIMITIVES = new Map([[String, "string"], [Number, "number"], [Boolean, "boolean"], [BigInt, "bigint"], [Symbol, "symbol"], [Function, "function"], [Object, "object"]]);
+const any = (type) => {
+  if (typeof type !== "function") throw misuse(`expect.any needs a class such as Number, got ${shown(type)}`);
+  return new Matcher(`any ${type.name}`, (value) => value !== null && (typeof value === PRIMITIVES.get(type) || value instanceof type));
+};
+const objectContaining = (expected) => {
+  if (!isMapping(expected) || Object.keys(expected).length === 0) throw misuse(`expect.objectContaining needs an object with members, got ${shown(expected)}`);
+  return new Matcher(`an object with ${show(expected)}`, (value) => Object.keys(expected).every((key) => hasMember(value, key) && equal(value[key], expected[key])));
+};
+const arrayContaining = (expected) => {
+  if (!Array.isArray(expected) || expected.length === 0) throw misuse(`expect.arrayContaining needs a list with entries, got ${shown(expected)}`);
+  return new Matcher(`a list with ${show(expected)}`, (value) => Array.isArray(value) && expected.every((one) => value.some((entry) => equal(entry, one))));
+};
+const stringContaining = (text) => {
+  if (typeof text !== "string" || text === "") throw misuse(`expect.stringContaining needs a text, got ${shown(text)}`);
+  return new Matcher(`a text with ${show(text)}`, (value) => typeof value === "string" && value.includes(text));
+};
+const stringMatching = (pattern) => {
+  if (typeof pattern === "string") return stringContaining(pattern);
+  inline(pattern);
+  return new Matcher(`a text that matches ${show(pattern)}`, (value) => typeof value === "string" && fits(pattern, value));
+};
+
 /** Returns the case file condition of an expected argument, or undefined if a function decides. */
 function conditionOf(expected) {
   if (expected instanceof RegExp) return { regex: inline(expected) };
@@ -274,6 +298,6 @@ function judged(name, work) {
 }
 
 return {
-  Matcher, allMembers, anything, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, objectsInPlaceOfTexts, oneOf,
-  show, shown, textOf, tried, undefinedIn,
+  Matcher, allMembers, any, anything, arrayContaining, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, objectContaining, objectsInPlaceOfTexts, oneOf,
+  show, shown, stringContaining, stringMatching, textOf, tried, undefinedIn,
 };
