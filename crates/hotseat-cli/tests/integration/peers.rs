@@ -72,6 +72,43 @@ fn keys_of_peers_are_answered() {
         let output = project.hotseat(&["test"]);
         assert!(output.code == 2 && output.stderr.contains(words), "{text}: {words}\n{output}");
     }
+    for (turn, words) in [
+        (
+            "user: hi, assert: [{ not: { type: contains, value: x } }]",
+            "write `negate: true` beside the `type`",
+        ),
+        (
+            "user: hi, assert: [{ anyOf: [{ type: contains, value: x }] }]",
+            "one assertion that allows each of them",
+        ),
+        ("user: hi, assert: { all_of: [{ type: contains, value: x }] }", "all of them must hold"),
+        ("user: hi, assert: [hi]", "write `{ type: contains, value: TEXT }`"),
+        ("user: hi, assert: { text: hi }", "write `text: { must_match: PATTERN }`"),
+        ("user: hi, assert: { text: { contains: hi } }", "write `must_match: PATTERN`"),
+        ("user: hi, assert: { tools: { require: [{ name: x, count: '>=2' }] } }", "write `{ min: N }`"),
+        ("user: hi, assert: { timing: { max_duration_ms: 3s } }", "write 3000: the number of milliseconds"),
+        ("user: hi, assert: [{ type: tool_called, tool: x }]", "the name of the tool under `name:`"),
+        ("role: user, content: hi", "write what the user says under `user:`"),
+        ("user: hi, agent: hello", "what you expect of its answer under `assert:`"),
+        ("assistant: hello", "what you expect of its answer under `assert:`"),
+    ] {
+        let yaml = format!("name: a\nturns: [{{ {turn} }}]\n");
+        let output = Project::with_agent(&echo_agent()).suite("a", &yaml).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{turn}: {words}\n{output}");
+    }
+    let json = r#"{"name": "a", "turns": [{"user": "hi", "assert": [{"not": {"type": "contains", "value": "x"}}]}]}"#;
+    let output = Project::with_agent(&echo_agent()).file("a.test.jsonl", json).hotseat(&["test"]);
+    assert!(output.code == 2 && output.stderr.contains("write `negate: true`"), "{output}");
+    for (key, words) in
+        [("runs: 5", "`--runs N` runs every case N times"), ("only: true", "`hotseat test --run NAME`")]
+    {
+        let yaml = format!("name: a\n{key}\nturns: [{{ user: hi }}]\n");
+        let output = Project::with_agent(&echo_agent()).suite("a", &yaml).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{key}: {words}\n{output}");
+    }
+    let identity = Project::with_agent(&echo_agent()).suite("a", "name: a\nuser: hi\n").test(&[]);
+    let detail = identity.failure("a").to_string();
+    assert!(detail.contains("`user` of a case is the identity of the user"), "{detail}");
     for (config, words) in [
         ("providers: [x]\n", "`agents:` of hotseat.yaml"),
         ("target: { url: 'http://127.0.0.1:1/' }\n", "it is called `endpoint`"),

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use hotseat_document::{Diagnostic, Diagnostics};
 
 use super::assertions::ASSERTION;
+use super::limits::parse_duration;
 
 const CASES_ARE_DOCUMENTS: &str = "each case is a document of its own; separate them by a line `---`";
 const CASES_ARE_ENTRIES: &str = "write the cases as the entries of a list: `[{…}, {…}]`";
 
 /// Keys of other tools.
-const PEER_KEYS: [(&[&str], &str); 10] = [
+const PEER_KEYS: [(&[&str], &str); 15] = [
     (&["test", "title", "case", "test_name"], "a case has its name under `name:`"),
     (
         &["prompt", "prompts", "query", "question", "messages", "conversation", "steps"],
@@ -33,6 +34,17 @@ const PEER_KEYS: [(&[&str], &str); 10] = [
     (
         &["require", "required", "forbid", "tools", "called", "calls", "must_call", "expected_tools"],
         "write `assert: { tools: { require: [NAME], forbid: [NAME] } }`",
+    ),
+    (&["tool"], "write the name of the tool under `name:`"),
+    (
+        &["runs", "repeat", "repeats", "repetitions", "iterations", "samples"],
+        "`--runs N` runs every case N times, `reliability:` one case until its pass rate is decided",
+    ),
+    (&["only", "focus"], "`hotseat test --run NAME` runs selected cases"),
+    (&["role", "content"], "write what the user says under `user:`, such as `{ user: Hello }`"),
+    (
+        &["assistant", "bot", "expected", "expected_output", "expected_answer"],
+        "the agent answers by itself; write what you expect of its answer under `assert:`",
     ),
     (&["model", "models"], "models are under `connectors:` of hotseat.yaml; the agent chooses its own"),
     (
@@ -72,10 +84,21 @@ const PEER_TYPES: [(&[&str], &str); 11] = [
     (&["cost"], "write `{ type: max_cost, value: … }`"),
 ];
 
+/// Keys with which other tools combine assertions.
+const PEER_COMBINATIONS: [(&[&str], &str); 3] = [
+    (&["not"], "write `negate: true` beside the `type` of the assertion"),
+    (
+        &["any_of", "anyOf", "any", "or", "one_of", "oneOf"],
+        "write one assertion that allows each of them, such as `{ type: regex, value: \"one|other\" }`, or a function \
+         that decides: `{ type: script, use: … }`",
+    ),
+    (&["all_of", "allOf", "all", "and"], "write them as entries of the list: all of them must hold"),
+];
+
 /// Adds what to write instead to errors about keys and types of other tools.
 pub fn explain_peer_words(mistakes: Diagnostics) -> Diagnostics {
     let mut explained = Diagnostics::new();
-    explained.extend(mistakes.into_iter().map(|mistake| match advice(&mistake.message) {
+    explained.extend(mistakes.into_iter().map(|mistake| match advice(&mistake) {
         Some(advice) if advice == CASES_ARE_DOCUMENTS && is_in_json(&mistake) => {
             mistake.help(CASES_ARE_ENTRIES)
         }
@@ -94,14 +117,45 @@ pub(super) fn is_json_name(name: &str) -> bool {
     name.ends_with(".json") || name.ends_with(".jsonl")
 }
 
-fn advice(message: &str) -> Option<Cow<'static, str>> {
+fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
+    let message = &mistake.message;
     let find = |known: &'static [(&[&str], &str)], word: &str| {
         known.iter().find(|(words, _)| words.contains(&word)).map(|(_, advice)| *advice)
     };
     if let Some(rest) = message.strip_prefix("unknown key `") {
-        return find(&PEER_KEYS, rest.split_once('`')?.0).map(Cow::from);
+        let (key, place) = rest.split_once('`')?;
+        return match (key, place) {
+            ("agent", " in an entry of `turns`") => find(&PEER_KEYS, "assistant"),
+            ("contains", " in `text`") => {
+                Some("write `must_match: PATTERN`, or `{ type: contains, value: TEXT }` in a list")
+            }
+            _ => find(&PEER_KEYS, key),
+        }
+        .map(Cow::from);
+    }
+    if message.ends_with(" has no `type`") {
+        let written = mistake.place.as_ref()?.text().trim_start_matches(['{', ' ', '"']);
+        let key = written.split([':', '"']).next().unwrap_or_default();
+        return find(&PEER_COMBINATIONS, key.trim()).map(Cow::from);
     }
     let (start, found) = message.rsplit_once("found ")?;
+    let text = found.strip_prefix("the text \"").and_then(|rest| rest.strip_suffix('"'));
+    match (start, text) {
+        ("an entry of `assert` must be a mapping, ", Some(_)) => {
+            return Some("write `{ type: contains, value: TEXT }`".into());
+        }
+        ("`text` must be false or a mapping, ", Some(_)) => {
+            return Some("write `text: { must_match: PATTERN }`".into());
+        }
+        (_, Some(text)) if start.starts_with("`count` must be") && text.starts_with(['<', '>', '=']) => {
+            return Some("write `{ min: N }`, `{ max: N }`, or both".into());
+        }
+        (_, Some(text)) if start.split_once("_ms` must be").is_some() => {
+            let millis = parse_duration(text).ok()?.as_millis();
+            return Some(format!("write {millis}: the number of milliseconds").into());
+        }
+        _ => {}
+    }
     match (start, found) {
         ("this document must be a mapping, ", "a list") => return Some(CASES_ARE_DOCUMENTS.into()),
         ("an entry of `turns` must be a mapping, ", _) => {

@@ -47,7 +47,12 @@ impl<'c> Session<'c> {
     fn check_initial_input(&self) -> Result<(), AttemptFailure> {
         let case = self.case;
         if case.turns.is_empty() && case.simulator.is_none() && case.interactive.is_none() {
-            let help = "add an `input` or `turns` to the case";
+            let help = match &case.target.user {
+                Some(_) => {
+                    "`user` of a case is the identity of the user; write what the user says under `input` or `turns`"
+                }
+                None => "add an `input` or `turns` to the case",
+            };
             return Err(AttemptFailure::new(FailureKind::NoInput, "no initial input").with_detail(help));
         }
         Ok(())

@@ -826,13 +826,13 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["", "`it.each`, `describe.each`", "a loop around `g.it(…)`"],
         data: no_data("name: a\neach: [1]\nturns: [{ user: hello }]\n", SINGLE_RUN, "unknown key `each`"),
         typescript: script(
-            r#"import { it, user } from "hotseat"; it.each([["shop", 7]])("a", (word, number) => { user.says(`${word} ${number}`); });"#,
+            r#"import { it, user } from "hotseat"; it.each([["shop", 7], ["bar", 8]])("%s", (word, number) => { user.says(`${word} ${number}`); });"#,
             SINGLE_RUN,
         ),
         rust: rust(
             |s| {
-                for (word, number) in [("shop", 7)] {
-                    s.it("a", async move |t| {
+                for (word, number) in [("shop", 7), ("bar", 8)] {
+                    s.it(word, async move |t| {
                         t.user.says(format!("{word} {number}")).await;
                     });
                 }
@@ -840,7 +840,7 @@ pub const FEATURES: &[Feature] = &[
             SINGLE_RUN,
         ),
         code: 0,
-        effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains("shop 7"),
+        effect: |seen| seen.one.len() == 2 && seen.one.iter().any(|said| said.to_string().contains("shop 7")),
     },
     Feature {
         name: "running only selected tests during development",
