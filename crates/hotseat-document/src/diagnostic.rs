@@ -5,6 +5,7 @@ use std::ops::{Deref, Range};
 use std::{fmt, iter};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use unicode_width::UnicodeWidthChar;
 
 use super::place::{SourceSpan, SourceText};
 use super::secrets::mask_literal_secrets;
@@ -328,8 +329,14 @@ impl<'a> SourceExcerpt<'a> {
         marks: Vec<ExcerptMark<'a>>,
         width: usize,
     ) {
-        let shown_until = |start: usize, chars: usize| {
-            text[start..].char_indices().nth(chars).map_or(text.len(), |(length, _)| start + length)
+        let shown_until = |start: usize, columns: usize| {
+            let mut used = 0;
+            // A character without a width counts as one column, so that also the number of characters is bounded.
+            let cut = text[start..].char_indices().find(|(_, c)| {
+                used += c.width().unwrap_or(1).max(1);
+                used > columns
+            });
+            cut.map_or(text.len(), |(length, _)| start + length)
         };
         let base = self.text.len();
         let mut shown = shown_until(0, 2 * width);
@@ -339,11 +346,20 @@ impl<'a> SourceExcerpt<'a> {
             let start = inside(mark.span.start);
             let end = inside(mark.span.end).max(start).min(shown_until(start, width / 2));
             shown = shown.max(shown_until(end, 2 * width));
-            let visible_len = |character| visible_char(character).len_utf8();
+            let visible_len = |character| excerpt_char(character).len_utf8();
             let moved = |offset: usize| base + text[..offset].chars().map(visible_len).sum::<usize>();
             self.marks.push(ExcerptMark { span: moved(start)..moved(end), ..mark });
         }
-        self.text.extend(text[..shown].chars().map(visible_char));
+        self.text.extend(text[..shown].chars().map(excerpt_char));
+    }
+}
+
+/// Replaces characters that a terminal would obey, or that it shows wider than the renderer counts.
+fn excerpt_char(character: char) -> char {
+    match character {
+        // Makes the character before it wider. The renderer leaves out the joiner that replaces it.
+        '\u{FE0F}' => '\u{200D}',
+        other => visible_char(other),
     }
 }
 

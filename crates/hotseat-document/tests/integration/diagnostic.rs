@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan, SourceText, yaml};
 use proptest::prelude::*;
+use unicode_width::UnicodeWidthStr;
 
 fn source(text: &str) -> Arc<SourceText> {
     SourceText::new("cases/suite.yaml", text, 1)
@@ -316,5 +317,25 @@ proptest! {
         prop_assert!(shown.chars().all(|shown| shown == '\n' || !shown.is_control()), "{shown:?}");
         let one_line = diagnostic.to_string();
         prop_assert!(!one_line.contains(char::is_control), "{one_line:?}");
+    }
+
+    /// Wide characters take two columns each.
+    #[test]
+    fn excerpts_fit_width_and_carets_align(
+        before in "(漢|😀|❤\u{fe0f}|a| ){0,400}",
+        marked in "(漢|😀|a){0,400}",
+        after in "(漢|😀|❤\u{fe0f}|a){0,400}",
+        width in 40usize..120,
+    ) {
+        let source = source(&format!("{before}[{marked}]{after}"));
+        let mark = before.len()..before.len() + marked.len() + 2;
+        let shown = Diagnostic::new("wrong").at(SourceSpan::new(&source, mark)).render(false, width);
+        let lines: Vec<&str> = shown.lines().collect();
+        let place = format!(" --> cases/suite.yaml:1:{}", before.chars().count() + 1);
+        prop_assert_eq!(lines[1], place);
+        let (text, carets) = (lines[3], lines[4]);
+        prop_assert!(text.width() <= width && carets.width() <= width, "{shown}");
+        let column = |line: &str, c| line.split_once(c).map(|(start, _)| start.width());
+        prop_assert_eq!(column(text, '['), column(carets, '^'), "{}", shown);
     }
 }
