@@ -183,6 +183,29 @@ fn answers_of_another_protocol_name_it() {
 }
 
 #[test]
+fn refusals_for_want_of_the_ids_of_ag_ui_name_it() {
+    let missing =
+        |name: &str| json!({"type": "missing", "loc": ["body", name], "msg": "Field required", "input": {}});
+    let refused = json!({"detail": [missing("threadId"), missing("runId"), missing("state")]});
+    let path = |name: &str| json!({"code": "invalid_type", "path": [name], "message": "Required"});
+    let in_text = json!({"error": json!([path("threadId"), path("runId")]).to_string()});
+    let named = "set `type: ag_ui` and `endpoint`";
+    for (status, body) in [(422, &refused), (400, &refused), (400, &in_text)] {
+        let tested = over_chat(FakeReply::json(status, body));
+        assert_failed(&tested, "agent_error", named);
+    }
+    // Errors of servers of chat completions, which may have such ids as well.
+    let error = json!({"message": "the tool call is missing", "code": "required"});
+    let with_ids = json!({"error": error, "threadId": "t", "runId": "r", "log": "threadId=t runId = r"});
+    let model = json!({"error": {"message": "you must provide a model; missing threadId"}});
+    for (status, body) in [(400, &with_ids), (422, &model), (500, &refused)] {
+        let tested = over_chat(FakeReply::json(status, body));
+        assert_failed(&tested, "agent_error", &format!("answered HTTP {status}"));
+        assert!(!tested.output.stdout.contains("AG-UI"), "{}", tested.output);
+    }
+}
+
+#[test]
 fn https_at_a_port_of_plain_http_is_named() {
     let server = FakeAgent::start(|_: &FakeRequest| FakeReply::status(200));
     let address = server.url().replace("http://", "https://");

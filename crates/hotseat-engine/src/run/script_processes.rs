@@ -18,7 +18,7 @@ use crate::session::{DirectTurn, DirectTurns, response_json, run_command};
 use hotseat_document::Diagnostics;
 use hotseat_document::json::read_bytes;
 use hotseat_targets::connection::http::{
-    HttpRequest, ReadError, display_body, rest_of_body, without_credentials,
+    HttpPeer, HttpRequest, ReadError, display_body, rest_of_body, without_credentials,
 };
 use hotseat_targets::message::{
     ConversationMessage, MessageRole, RequestIdentity, ScriptedAnswers, joined_text, media_parts,
@@ -117,8 +117,7 @@ impl ProcessCaller {
                 let has_body = !matches!(method, http::Method::GET | http::Method::HEAD);
                 let body = has_body.then(|| input.to_string().into_bytes());
                 let limits = TurnLimits::new(Instant::now() + timeout, timeout + timeout);
-                let outgoing =
-                    HttpRequest { method, url: &url, headers, body, address_key: "`url` of the process" };
+                let outgoing = HttpRequest { method, url: &url, headers, body, peer: HttpPeer::Process };
                 let late = || {
                     format!("no answer of {} within {} ms", without_credentials(&url), timeout.as_millis())
                 };

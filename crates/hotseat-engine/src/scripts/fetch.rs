@@ -12,7 +12,8 @@ use url::Url;
 use super::grants::ScriptGrants;
 use hotseat_targets::TurnLimits;
 use hotseat_targets::connection::http::{
-    ExchangeError, HttpClient, HttpRequest, HttpResponse, ReadError, rest_of_body, without_credentials,
+    ExchangeError, HttpClient, HttpPeer, HttpRequest, HttpResponse, ReadError, rest_of_body,
+    without_credentials,
 };
 
 /// Maximum size of request and response bodies.
@@ -76,7 +77,7 @@ pub(super) async fn fetch(request: &Value, grants: &ScriptGrants, http: &HttpCli
             url: &request.url,
             headers: request.headers.clone(),
             body: request.body.clone(),
-            address_key: "the address",
+            peer: HttpPeer::ScriptRequest,
         };
         let failed = |error: HostCallError| HostCallError::new(format_args!("fetch {shown}"), error);
         let sent = http.exchange(outgoing, limits).await;

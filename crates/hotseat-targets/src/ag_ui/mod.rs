@@ -37,7 +37,7 @@ use self::thread::ConversationThread;
 use self::thread::ResumeAnswers;
 use crate::connection::cookies::ConversationCookies;
 use crate::connection::http;
-use crate::connection::http::{HttpClient, HttpRequest, ReadError};
+use crate::connection::http::{HttpClient, HttpPeer, HttpRequest, ReadError};
 use crate::connection::{
     OWN_API_ADVICE, TurnError, TurnLimits, other_protocol_advice, trailing_partial_event,
 };
@@ -146,7 +146,7 @@ impl AgUiSession {
             url: &self.target.endpoint,
             headers,
             body: Some(body),
-            address_key: "`endpoint` of the agent",
+            peer: HttpPeer::Agent,
         };
         recorder.clear_arrival();
         let mut times = EventTimes::since(recorder);

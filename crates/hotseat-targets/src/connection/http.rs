@@ -16,7 +16,7 @@ use url::Url;
 pub use crate::connection::arrivals::ReadError;
 pub use crate::connection::arrivals::ReaderError;
 use crate::connection::arrivals::{ArrivalReceiver, ReaderThread, arrival_channel};
-use crate::connection::{TurnError, TurnLimits};
+use crate::connection::{TurnError, TurnLimits, refused_completion_advice};
 
 /// Maximum number of bytes read from the body of an error.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
@@ -48,12 +48,12 @@ impl HttpClient {
         outgoing: HttpRequest<'_>,
         limits: TurnLimits<'_>,
     ) -> Result<HttpResponse, TurnError> {
-        let (url, address_key) = (outgoing.url, outgoing.address_key);
+        let (url, peer) = (outgoing.url, outgoing.peer);
         let response = self.exchange(outgoing, limits).await.map_err(TurnError::from)?;
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(error_response(url, address_key, response, limits).await.into())
+        Err(error_response(url, peer, response, limits).await.into())
     }
 
     /// Like [`HttpClient::send`], but accepts any status. Fails if the server cannot be reached or a limit
@@ -63,7 +63,7 @@ impl HttpClient {
         outgoing: HttpRequest<'_>,
         limits: TurnLimits<'_>,
     ) -> Result<HttpResponse, ExchangeError> {
-        let HttpRequest { method, url, headers, body, address_key: _ } = outgoing;
+        let HttpRequest { method, url, headers, body, peer: _ } = outgoing;
         let request = self.clients.request(method, url)?.headers(headers).body(body.unwrap_or_default());
         let until = limits.deadline.min(Instant::now() + limits.idle);
         let head = self.start_request(request)?;
@@ -204,8 +204,36 @@ pub struct HttpRequest<'a> {
     pub headers: HeaderMap,
     /// Its body, if it has one.
     pub body: Option<Vec<u8>>,
-    /// Name of the setting that holds the URL, for error messages.
-    pub address_key: &'static str,
+    /// Who answers it.
+    pub peer: HttpPeer,
+}
+
+/// Who answers a request, for error messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpPeer {
+    /// An agent at its `endpoint`.
+    Agent,
+    /// An agent that is asked for chat completions at its `base_url`.
+    ChatCompletions,
+    /// A tool of the client.
+    Tool,
+    /// A process of the project.
+    Process,
+    /// The server that a script asks.
+    ScriptRequest,
+}
+
+impl HttpPeer {
+    /// Returns the name of the setting that holds the URL.
+    fn address_key(self) -> &'static str {
+        match self {
+            HttpPeer::Agent => "`endpoint` of the agent",
+            HttpPeer::ChatCompletions => "`base_url` of the agent",
+            HttpPeer::Tool => "`url` of the tool",
+            HttpPeer::Process => "`url` of the process",
+            HttpPeer::ScriptRequest => "the address",
+        }
+    }
 }
 
 /// Reads the rest of a response, but stops after `max_bytes` bytes. Fails if the connection breaks or a limit
@@ -297,7 +325,7 @@ pub fn event_stream_headers(user: &HeaderMap) -> HeaderMap {
 
 async fn error_response(
     url: &Url,
-    address_key: &str,
+    peer: HttpPeer,
     mut response: HttpResponse,
     limits: TurnLimits<'_>,
 ) -> AttemptFailure {
@@ -318,11 +346,19 @@ async fn error_response(
             message.push_str("; check `headers` of the agent")
         }
         (StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, _) => {
-            let _ = write!(message, "; check {address_key}");
+            let _ = write!(message, "; check {}", peer.address_key());
         }
         (_, Some(location)) if status.is_redirection() => {
             let location = url.join(&location).map_or(location, |location| without_credentials(&location));
-            let _ = write!(message, "; redirects are not followed, set {address_key} to {location}");
+            let key = peer.address_key();
+            let _ = write!(message, "; redirects are not followed, set {key} to {location}");
+        }
+        (StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY, _)
+            if peer == HttpPeer::ChatCompletions =>
+        {
+            if let Some(advice) = refused_completion_advice(&String::from_utf8_lossy(&body)) {
+                let _ = write!(message, "; {advice}");
+            }
         }
         _ => {}
     }

@@ -17,7 +17,9 @@ pub use self::mapping::{
 };
 use self::mapping::{EarlierCalls, MappedResponse};
 use crate::connection::cookies::ConversationCookies;
-use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError, StreamBeginning};
+use crate::connection::http::{
+    self, HttpClient, HttpPeer, HttpRequest, HttpResponse, ReadError, StreamBeginning,
+};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{ContentPart, ConversationMessage, unique_id};
@@ -204,7 +206,7 @@ impl HttpSession {
             url: &url,
             headers: self.headers(&values)?,
             body: self.target.body.as_ref().map(|body| fill_json(body, &values).to_string().into_bytes()),
-            address_key: "`endpoint` of the agent",
+            peer: HttpPeer::Agent,
         };
         let response = self.cookies.send(&self.http, outgoing, limits).await?;
         check_encoding(response.headers()).map_err(|error| protocol_error(format!("the answer {error}")))?;

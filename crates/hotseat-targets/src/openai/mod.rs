@@ -23,7 +23,9 @@ use url::Url;
 use self::completion::{CompletionCall, CompletionReader, CompletionReply};
 pub use self::content::is_supported;
 use crate::connection::cookies::ConversationCookies;
-use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError, StreamBeginning};
+use crate::connection::http::{
+    self, HttpClient, HttpPeer, HttpRequest, HttpResponse, ReadError, StreamBeginning,
+};
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
 use crate::message::{ConversationMessage, ScriptedAnswers, ToolReply, media_parts, merge_json, unique_id};
 use crate::recorder::TraceRecorder;
@@ -164,7 +166,7 @@ impl ChatSession {
             url: &endpoint,
             headers,
             body: Some(body),
-            address_key: "`base_url` of the agent",
+            peer: HttpPeer::ChatCompletions,
         };
         telling.clear_arrival();
         let mut response = self.cookies.send(&self.http, outgoing, limits).await?;

@@ -7,7 +7,7 @@ use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::connection::http::{self, HttpClient, HttpRequest, ReadError};
+use crate::connection::http::{self, HttpClient, HttpPeer, HttpRequest, ReadError};
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::json_text::readable;
 use crate::message::{ScriptedAnswers, ToolReply};
@@ -69,7 +69,7 @@ async fn ask_for_answer(
         url,
         headers,
         body: Some(body.to_string().into_bytes()),
-        address_key: "`url` of the tool",
+        peer: HttpPeer::Tool,
     };
     let mut response = match http.send(outgoing, limits).await {
         Ok(response) => response,
