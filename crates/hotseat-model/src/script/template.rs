@@ -7,14 +7,14 @@ use std::sync::Arc;
 use hotseat_document::json::read_value;
 use hotseat_document::{Diagnostic, DocumentNode, SourceSpan, SourceText, nearest_or, shorten};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Serde, ValueKind};
+use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde_json::Value;
 
 use super::condition::{ConditionMatches, new_results};
 use super::diagnostics::ScriptDiagnostics;
 use super::rule::{SourceJson, SourceValue};
-use super::template_filters::{UnknownName, unknown_names};
+use super::template_filters::{UnknownName, json_text, unknown_names, write_json_in_filters};
 use super::template_syntax::{VARIABLES, is_template};
 use crate::{ModelMessage, ModelRequest, ModelToolResult};
 
@@ -62,15 +62,11 @@ impl TemplateSet {
         // Replies are not HTML.
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         // Values that are no text are written as agents send them.
-        environment.set_formatter(|out, state, value| match value.kind() {
-            ValueKind::Map | ValueKind::Seq | ValueKind::Bool | ValueKind::None => {
-                let json = serde_json::to_string(value).map_err(|error| {
-                    minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error.to_string())
-                })?;
-                out.write_str(&json).map_err(minijinja::Error::from)
-            }
-            _ => minijinja::escape_formatter(out, state, value),
+        environment.set_formatter(|out, state, value| match json_text(value)? {
+            Some(json) => out.write_str(&json).map_err(minijinja::Error::from),
+            None => minijinja::escape_formatter(out, state, value),
         });
+        write_json_in_filters(&mut environment);
         TemplateSet { environment }
     }
 

@@ -1,9 +1,11 @@
-//! Filters and tests of templates that do not exist. The template engine finds them only when it renders a template.
+//! Filters and tests of templates: those that do not exist, which the template engine finds only when it renders a
+//! template, and those that make texts.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use minijinja::{Environment, ErrorKind};
+use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, Value};
 use regex::Regex;
 
 /// Names that are suggested in place of misspelt ones.
@@ -76,6 +78,50 @@ const TESTS: &[&str] = &[
     "undefined",
     "upper",
 ];
+
+/// Filters that make a text of any value.
+const TEXT_FILTERS: &[&str] =
+    &["capitalize", "indent", "lower", "replace", "string", "title", "trim", "upper"];
+
+/// Returns the JSON of a value that is no text and no number.
+pub(super) fn json_text(value: &Value) -> Result<Option<String>, Error> {
+    match value.kind() {
+        ValueKind::Map | ValueKind::Seq | ValueKind::Bool | ValueKind::None => serde_json::to_string(value)
+            .map(Some)
+            .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string())),
+        _ => Ok(None),
+    }
+}
+
+/// Returns a value as a filter that makes a text shall write it.
+fn as_written(value: Value) -> Result<Value, Error> {
+    Ok(json_text(&value)?.map_or(value, Value::from))
+}
+
+/// Has filters that make texts write values as templates do, and not as the template engine does.
+pub(super) fn write_json_in_filters(environment: &mut Environment<'static>) {
+    let original = environment.clone();
+    let mut replace = |name: &'static str, prepare: fn(Value, &[Value]) -> Result<Value, Error>| {
+        let original = original.clone();
+        environment.add_filter(name, move |value: Value, more: Rest<ValueOrKwargs>| {
+            let mut arguments: Vec<Value> = more.0.into_iter().map(Value::from).collect();
+            arguments.insert(0, prepare(value, &arguments)?);
+            original.empty_state().apply_filter(name, &arguments)
+        });
+    };
+    for name in TEXT_FILTERS {
+        replace(name, |value, _| as_written(value));
+    }
+    replace("join", |value, more| {
+        let has_attribute = more.len() > 1 || more.last().is_some_and(Value::is_kwargs);
+        match value.kind() {
+            ValueKind::Seq | ValueKind::Iterable if !has_attribute => {
+                Ok(value.try_iter()?.map(as_written).collect::<Result<Vec<_>, _>>()?.into())
+            }
+            _ => Ok(value),
+        }
+    });
+}
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -299,6 +299,39 @@ fn templates_write_values_as_json() {
 }
 
 #[test]
+fn filters_that_make_texts_write_values_as_json() {
+    for (expression, written) in [
+        ("[true, none, 1, 'a', [false], {'x': none}] | join(',')", r#"true,null,1,a,[false],{"x":null}"#),
+        ("[true, none] | map('string') | join", "truenull"),
+        ("messages | join(',', attribute='role')", "user"),
+        ("true | string", "true"),
+        ("none | string", "null"),
+        ("{'a': true} | string", r#"{"a":true}"#),
+        ("1.0 | string", "1.0"),
+        ("true | string ~ none | string", "truenull"),
+        ("true | upper", "TRUE"),
+        ("none | lower", "null"),
+        ("false | capitalize", "False"),
+        ("none | title", "Null"),
+        ("true | trim", "true"),
+        ("true | trim('te')", "ru"),
+        ("true | replace('t', 'T')", "True"),
+        ("none | indent(2, true)", "  null"),
+        ("'ab' | join('-')", "a-b"),
+        ("'True' | string", "True"),
+        ("none | default('x') | string", "null"),
+        // The engine itself writes these, as the documentation says.
+        ("true ~ none", "TrueNone"),
+        ("'%s' | format(none)", "None"),
+        ("[{'x': true}] | join(',', attribute='x')", "True"),
+    ] {
+        let template = format!("got {{{{ {expression} }}}}");
+        let script = script(&json!({"rules": [{"reply": template}]}).to_string());
+        assert_eq!(text(&script, &user(1, "hi")), format!("got {written}"), "{expression}");
+    }
+}
+
+#[test]
 fn json_becomes_text_and_newlines_are_kept() {
     let script = script(
         "rules: [{ when: { turn: 1 }, reply: { json: { ok: true, why: '{{ user }}' } } }, { reply: \"a {{ user }}\\n\" }]",
