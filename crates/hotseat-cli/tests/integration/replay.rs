@@ -625,6 +625,56 @@ fn recorded_times_are_reproduced_without_waiting() {
     assert_failed(&project.test(&["-n", "replay:rec"]), "a", "timeout", &["the case timed out after 800 ms"]);
 }
 
+/// A turn that was stopped at a limit is recorded with exactly the limit as its duration.
+#[test]
+fn turns_that_were_stopped_at_a_limit_fail_by_it_again() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().text("Hi").pause(Duration::from_millis(400)).finished()
+    });
+    let yaml = "name: turn
+turns: [{ user: hello }, { user: again, assert: { timing: { max_duration_ms: 150 } } }]
+---
+name: whole
+turns: [{ user: hello }, { user: again }]
+assert: { timing: { max_duration_ms: 600 } }
+---
+name: timeout
+turns: [{ user: hello, timeout_ms: 150 }]
+";
+    let typescript = r#"import { it, user } from "hotseat";
+it("turn in a program", () => {
+  user.says("hello");
+  user.says("again", { assert: { timing: { max_duration_ms: 150 } } });
+});
+it("whole program", { assert: { timing: { max_duration_ms: 600 } } }, () => {
+  user.says("hello");
+  user.says("again");
+});
+it("timeout in a program", () => { user.says("hello", { timeout: "150ms" }); });
+"#;
+    let project = Project::with_agent(&agent).suite("a", yaml).file("b_test.ts", typescript);
+    let files = ["a.test.yaml", "b_test.ts"];
+    for source in [["--record", "rec"], ["-n", "replay:rec"]] {
+        let tested = project.test(&[&files[..], &source[..]].concat());
+        for (case, kind, words) in [
+            ("turn", "assertion", "at most 150 ms"),
+            ("turn in a program", "assertion", "at most 150 ms"),
+            ("whole", "assertion", "at most 600 ms"),
+            ("whole program", "assertion", "at most 600 ms"),
+            ("timeout", "timeout", "timed out after 150 ms"),
+            ("timeout in a program", "timeout", "timed out after 150 ms"),
+        ] {
+            assert_failed(&tested, case, kind, &[words]);
+        }
+    }
+    // A limit that the turn did not exceed says nothing about it.
+    project.workspace.file("a.test.yaml", &yaml.replace("150", "60000").replace("600 ", "60000 "));
+    let longer = project.test(&["a.test.yaml", "-n", "replay:rec"]);
+    for case in ["turn", "whole", "timeout"] {
+        assert_failed(&longer, case, "test_error", &["the recorded turn is incomplete"]);
+    }
+}
+
 /// Limits are inclusive, so replayed times must be exactly the recorded ones.
 #[test]
 fn replayed_times_are_exactly_the_recorded_ones() {

@@ -241,6 +241,10 @@ impl TurnReplay<'_> {
         if let (Ok(()) | Err(TurnError::Run(_)), Some(duration)) = (&served, turn.duration) {
             self.delay = 0;
             self.advance_to(duration)?;
+            // The recorded turn was stopped at this limit, and would have taken longer.
+            if turn.unfinished.is_some() && duration >= self.limit {
+                return Err(TurnError::Deadline);
+            }
         }
         served?;
         match &turn.unfinished {
