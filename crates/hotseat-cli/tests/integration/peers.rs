@@ -166,6 +166,8 @@ fn misspelt_matchers_name_the_nearest() {
         ("expect(agent).toContian(\"hi\")", "unknown matcher `toContian`: did you mean `toContain`?"),
         ("expect(agent).not.toMach(/x/)", "unknown matcher `toMach`: did you mean `toMatch`?"),
         ("expect(1).tobe(1)", "unknown matcher `tobe`: did you mean `toBe`?"),
+        ("expect(1).toEqul(1)", "unknown matcher `toEqul`: did you mean `toEqual`?"),
+        ("expect(1).to_equal(1)", "unknown matcher `to_equal`: did you mean `toEqual`?"),
         ("evaluate(1).beAGreatThing()", "unknown matcher `beAGreatThing`"),
     ] {
         let text = format!(

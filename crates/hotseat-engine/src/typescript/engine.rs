@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hotseat_document::nearest;
 use hotseat_script::{HostCallError, HostResult, ScriptHost, ScriptModule, Scripts};
 use serde_json::{Value, json};
 
@@ -60,6 +61,11 @@ impl TestFile {
         let file = self.clone();
         let hidden = hidden.function("scenarios", move |arguments| {
             Ok(value_or_error(file.scenarios(arguments.into_iter().next().unwrap_or_default())))
+        });
+        let hidden = hidden.function("nearest", |arguments| {
+            let [written, names] = [0, 1].map(|place| arguments.get(place).unwrap_or(&Value::Null));
+            let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
+            Ok(nearest(written.as_str().unwrap_or_default(), names).into())
         });
         let parts =
             MODULE_PARTS.iter().fold(with_patterns(hidden), |all, (name, code)| all.code(*name, code));

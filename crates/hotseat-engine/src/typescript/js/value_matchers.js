@@ -1,6 +1,6 @@
 // Matchers for plain values.
 
-const { isMapping, isObject, isPromise, misuse, part, ran, OF_AGENT, AssertionError, Misuse } = core;
+const { hidden, isMapping, isObject, isPromise, misuse, part, ran, OF_AGENT, AssertionError, Misuse } = core;
 const { Matcher, allMembers, compare, equal, fits, holds, identical, isNumber, judged, show, shown, tried } = part("values");
 
 const is = (holds) => ({ holds });
@@ -160,33 +160,6 @@ const ofValues = {
 
 const typeName = (value) => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
-/** The most similar name, if at most a third of the letters differ. */
-function nearestName(written, names) {
-  if (written.length > 64) return undefined;
-  const letters = written.toLowerCase();
-  let best;
-  for (const name of names) {
-    const distance = editDistance(letters, name.toLowerCase());
-    if (distance <= Math.max(1, written.length / 3) && (best === undefined || distance < best.distance)) best = { name, distance };
-  }
-  return best?.name;
-}
-
-/** Number of letters to insert, remove, replace or exchange with their neighbour. */
-function editDistance(one, other) {
-  let rows = [[], Array.from({ length: other.length + 1 }, (_, index) => index)];
-  for (let i = 1; i <= one.length; i += 1) {
-    const row = [i];
-    for (let j = 1; j <= other.length; j += 1) {
-      const replaced = rows[1][j - 1] + (one[i - 1] === other[j - 1] ? 0 : 1);
-      row[j] = Math.min(rows[1][j] + 1, row[j - 1] + 1, replaced);
-      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) row[j] = Math.min(row[j], rows[0][j - 2] + 1);
-    }
-    rows = [rows[1], row];
-  }
-  return rows[1][other.length];
-}
-
 /** Compares a value. The place of the call is part of `way`. */
 function compareValue(name, value, args, way) {
   const { holds: found, actual, error } = tried(() => ofValues[name](value, ...args));
@@ -206,8 +179,8 @@ function unknown(written, subject, negated) {
   const [own, other] = subject === "value" ? [ofValues, OF_AGENT] : [OF_AGENT, ofValues];
   const isOther = (name) => !Object.hasOwn(own, name);
   const [first, second] = subject === "value" ? [Object.keys(own), Object.keys(other).filter(isOther)] : [Object.keys(other).filter(isOther), Object.keys(own)];
-  const near = CALL_MATCHERS.includes(written) ? "toCallTool" : nearestName(written, [...first, ...second, ...(negated ? [] : ["not"])]);
-  throw misuse(`unknown matcher \`${written}\`${near === undefined ? "" : `: did you mean \`${near}\`?`}`);
+  const near = CALL_MATCHERS.includes(written) ? "toCallTool" : hidden.nearest(written, [...first, ...second, ...(negated ? [] : ["not"])]);
+  throw misuse(`unknown matcher \`${written}\`${near === null ? "" : `: did you mean \`${near}\`?`}`);
 }
 
 return { GIVEN_OF_VALUES, TYPES, compareValue, ofValues, sized, typeName, unknown, valueAt };
