@@ -19,15 +19,15 @@ fn hostile_reply(request: &FakeRequest) -> FakeReply {
 }
 
 /// A page parsed like a browser does: a script element ends at the first `</script`.
-struct ReportPage {
+pub(super) struct ReportPage {
     html: String,
-    data: BTreeMap<String, Value>,
+    pub(super) data: BTreeMap<String, Value>,
     scripts: Vec<String>,
 }
 
 impl ReportPage {
     #[track_caller]
-    fn from_report(project: &Project, file: &str) -> ReportPage {
+    pub(super) fn from_report(project: &Project, file: &str) -> ReportPage {
         let html = project.workspace.read(file);
         let (mut data, mut scripts) = (BTreeMap::new(), Vec::new());
         let mut rest = html.as_str();

@@ -12,6 +12,7 @@ use crate::common::typescript::{
     statuses, user_texts,
 };
 use crate::common::{Project, echo_agent, example};
+use crate::html::ReportPage;
 
 const MIXED: &str = "
 export function TestFirst(t) { t.assert.True(true); }
@@ -1348,7 +1349,7 @@ export function isPolite(words = 'please', wrong = false) {
 }
 
 #[test]
-fn failure_in_helper_function_shows_its_call_in_the_console() {
+fn failure_in_helper_function_shows_its_call_in_reports() {
     let script = "import { isPolite } from './helpers';
 const isShort = () => {
   expect(agent.response.text.length).toBe(1);
@@ -1364,7 +1365,25 @@ it('in a loop', () => { user.says('hi'); [1].forEach((one) => { expect(one).toBe
 export const isPolite = () => expect(agent).toContain('please');";
     let agent = booking();
     let project = project(&agent, script).file("helpers.ts", helpers);
-    let tested = project.hotseat(&["test", "a_test.ts"]);
+    let tested = project.hotseat(&["test", "a_test.ts", "-o", "r.md", "-o", "r.html"]);
+    let markdown = project.workspace.read("r.md");
+    assert!(markdown.contains(",<br>at <code>a&#95;test.ts:4:"), "{markdown}");
+    assert!(markdown.contains(", called at <code>a&#95;test.ts:7:3: isShort();</code>\n"), "{markdown}");
+    assert!(markdown.contains(", called at <code>a&#95;test.ts:10:3: isPolite();</code>\n"), "{markdown}");
+    assert_eq!(markdown.matches("called at").count(), 2, "{markdown}");
+    let page = ReportPage::from_report(&project, "r.html");
+    for (case, place, line) in [(0, [7, 3], "  isShort();"), (1, [10, 3], "  isPolite();")] {
+        let case = &page.data[&format!("case-{case}")];
+        let called_at = &case["result"]["turns"][0]["assertions"][0]["called_at"];
+        assert_eq!(
+            *called_at,
+            json!({"file": "a_test.ts", "line": place[0], "column": place[1]}),
+            "{case:#}"
+        );
+        let sources = case["sources"].as_array().unwrap();
+        let source = sources.iter().find(|source| source["line"] == called_at["line"]).unwrap();
+        assert_eq!(source["text"], line);
+    }
     let shown = project.hotseat(&["show", "last"]);
     for output in [&tested.stdout, &shown.stdout] {
         assert!(output.contains("--> a_test.ts:4:"), "{output}");

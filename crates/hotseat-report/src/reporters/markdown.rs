@@ -10,7 +10,8 @@ use hotseat_trace::{CallComparison, ConversationTurn, ResultLabel, TurnItem, Ver
 
 use super::Reporter;
 use super::text::{
-    format_cost, format_count, format_duration, last_lines, not_run_turns, one_line, safe_lines,
+    describe_call, format_cost, format_count, format_duration, last_lines, not_run_turns, one_line,
+    safe_lines,
 };
 use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary, SweepReport};
 use hotseat_engine::session::{CheckResult, CheckState};
@@ -187,7 +188,12 @@ fn failure_section(outcome: &CaseOutcome) -> String {
         let actual = comparison.map_or(&checked.verdict.actual, |comparison| &comparison.summary);
         let (expected, actual) = (escape_inline(&checked.verdict.expected), escape_inline(actual));
         let label = if checked.state() == CheckState::Errored { "error:" } else { "got" };
-        let _ = writeln!(out, "- {turn}expected {expected},<br>{label} {actual}");
+        let _ = write!(out, "- {turn}expected {expected},<br>{label} {actual}");
+        if let Some(call_site) = &checked.check.call_site {
+            let (place, call) = (format_code(&checked.check.place.to_string()), describe_call(call_site));
+            let _ = write!(out, ",<br>at {place}, called at {}", format_code(&call));
+        }
+        out.push('\n');
         if let Some(comparison) = comparison {
             write_comparison(comparison, &mut out);
         }

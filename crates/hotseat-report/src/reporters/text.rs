@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use hotseat_document::visible_char;
+use hotseat_document::{SourceSpan, visible_char};
 use hotseat_engine::run::Attempt;
 pub use hotseat_trace::format_count;
 
@@ -74,6 +74,9 @@ pub fn format_cost(cost: f64, currency: Option<&str>) -> String {
     }
 }
 
+/// Maximum length of a shown source line, in characters. A longer one can be a whole case.
+pub const MAX_LINE_CHARS: usize = 200;
+
 /// Maximum number of bytes of a line for each of its columns.
 const MAX_COLUMN_BYTES: usize = 16;
 
@@ -133,6 +136,12 @@ pub fn one_line(text: &str, width: usize) -> String {
         out.push(shown);
     }
     out
+}
+
+/// Formats the place of a call with its source line.
+pub fn describe_call(call_site: &SourceSpan) -> String {
+    let line = call_site.short_line(MAX_LINE_CHARS).map(|line| format!(": {}", line.text.trim()));
+    one_line(&format!("{call_site}{}", line.unwrap_or_default()), 4000)
 }
 
 /// Formats the start of a text on one line of at most `width` columns, safe to print. White space is

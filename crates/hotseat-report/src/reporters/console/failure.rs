@@ -7,7 +7,7 @@ use hotseat_trace::{AttemptFailure, CallComparison, FailureKind, ResultLabel};
 
 use super::comparison::comparison_lines;
 use super::options::{ConsoleOptions, TextStyle};
-use crate::reporters::text::{columns, format_count, last_lines, one_line, safe_lines, wrap};
+use crate::reporters::text::{columns, describe_call, format_count, last_lines, one_line, safe_lines, wrap};
 use hotseat_engine::run::Attempt;
 use hotseat_engine::session::{CheckResult, CheckState, CheckpointResult};
 
@@ -15,8 +15,6 @@ use hotseat_engine::session::{CheckResult, CheckState, CheckpointResult};
 const MAX_ACTUAL_LINES: usize = 12;
 /// Maximum number of lines of an agent's diagnostics beside failed checks.
 const MAX_DIAGNOSTIC_LINES: usize = 12;
-/// Maximum length of the line of a call, in characters.
-const MAX_LINE_CHARS: usize = 200;
 /// Indentation of failure details.
 const MARGIN: &str = "     ";
 /// Below this width there is no indentation.
@@ -227,8 +225,7 @@ fn write_snippet(
         let _ = writeln!(out, "{bar}   {line}");
     }
     if let Some(call_site) = call_site {
-        let line = call_site.short_line(MAX_LINE_CHARS).map(|line| format!(": {}", line.text.trim()));
-        let words = one_line(&format!("{call_site}{}", line.unwrap_or_default()), 4000);
+        let words = describe_call(call_site);
         let label = look.paint(TextStyle::Strong, "called at:");
         let _ = writeln!(out, "{bar}\n{gutter}{equals} {label} {words}");
     }

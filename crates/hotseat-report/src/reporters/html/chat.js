@@ -192,6 +192,7 @@ function checks(all, origin, place, answer) {
       check.judgement && [h('dt', {}, 'Judged by'), h('dd', {}, judgement(check.judgement))],
       check.logs && [h('dt', {}, 'Console'), h('dd', {}, words(check.logs.join('\n')))],
       h('dt', {}, 'Defined at'), h('dd', {}, origin(check)),
+      check.called_at && [h('dt', {}, 'Called at'), h('dd', {}, origin(check.called_at))],
     ));
     return h('li', { class: `check ${status}`, id: place ? `${place}-check-${at}` : null }, details);
   }));

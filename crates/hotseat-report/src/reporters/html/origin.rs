@@ -1,6 +1,7 @@
 //! Where a case comes from: the lines of its file with what failed, and the command that runs it again.
 
 use std::collections::HashSet;
+use std::iter;
 
 use hotseat_checks::escape;
 use hotseat_document::{SourceLine, SourceSpan};
@@ -8,10 +9,8 @@ use hotseat_document::{SourceLine, SourceSpan};
 use hotseat_engine::run::{CaseOutcome, CaseRef};
 
 use crate::reporters::record::records;
-use crate::reporters::text::shell_word;
+use crate::reporters::text::{MAX_LINE_CHARS, shell_word};
 
-/// Maximum length of a shown line, in characters. A longer one can be a whole case.
-const MAX_LINE_CHARS: usize = 200;
 /// Maximum number of excerpts of a case.
 const MAX_EXCERPTS: usize = 40;
 /// Extensions of test files that `hotseat test` runs.
@@ -35,7 +34,8 @@ records! {
 /// Returns the excerpts for the failed checks and checkpoints of a case: the lines that the console shows.
 pub fn source_excerpts(outcome: &CaseOutcome) -> Vec<SourceExcerptRecord<'_>> {
     let checks = outcome.attempts.iter().flat_map(|attempt| &attempt.checks);
-    let failed = checks.filter(|found| !found.verdict.passed).map(|found| &found.check.place);
+    let failed = checks.filter(|found| !found.verdict.passed);
+    let failed = failed.flat_map(|found| iter::once(&found.check.place).chain(&found.check.call_site));
     let checkpoints = outcome.attempts.iter().flat_map(|attempt| &attempt.checkpoints);
     let missing = checkpoints.filter(|reached| reached.is_missing()).map(|reached| &reached.checkpoint.place);
     let mut seen = HashSet::new();

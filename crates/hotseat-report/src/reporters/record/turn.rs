@@ -1,5 +1,6 @@
 //! Report records of turns with their tool calls, role answers and checks.
 
+use hotseat_document::SourceSpan;
 use hotseat_trace::{
     AgentInterrupt, AgentToolCall, CallComparison, ConversationTurn, ErrorInfo, LlmFaultInjected, Millis,
     RoleAnswered, TopicStep, TurnOutcome,
@@ -207,10 +208,19 @@ records! {
         file: &'a str = place.file(),
         line: u32 = place.line(),
         column: u32 = place.column(),
+        /// Call of the helper function that made the check.
+        called_at?: Option<CallSiteRecord<'a>> = checked.check.call_site.as_ref().map(CallSiteRecord::new),
         /// `console` output of the script function that decided.
         logs?: &'a [String] = &checked.said,
         /// Turn of the check, if a topic checks every turn.
         turn?: Option<usize> = checked.topic.as_ref().and(checked.turn),
+    }
+
+    /// Place of a call in a test.
+    pub struct CallSiteRecord<'a>(place: &'a SourceSpan) => {
+        file: &'a str = place.file(),
+        line: u32 = place.line(),
+        column: u32 = place.column(),
     }
 
     /// Judge of a check and its usage.
