@@ -95,10 +95,8 @@ pub struct TooManySnapshots;
 pub struct EarlierMessages {
     /// Ids of all its messages.
     pub ids: HashSet<String>,
-    /// Texts of the user messages.
-    pub user_texts: HashSet<String>,
-    /// The same texts in their order.
-    user_text_order: Vec<String>,
+    /// Texts of the user messages, each with its places among them.
+    user_texts: HashMap<String, Vec<usize>>,
     /// Texts of the agent.
     pub agent_texts: Vec<String>,
     /// Ids of the calls.
@@ -110,7 +108,7 @@ impl EarlierMessages {
     pub fn contains(&self, message: &MessageObject) -> bool {
         let is_user = wire::role(message) == "user";
         wire::id(message).is_some_and(|id| self.ids.contains(id))
-            || (is_user && self.user_texts.contains(&wire::text(message.get("content"))))
+            || (is_user && self.user_texts.contains_key(&wire::text(message.get("content"))))
     }
 }
 
@@ -354,10 +352,13 @@ impl ConversationThread {
             let of_role = older.clone().filter(move |message| message.role() == role);
             of_role.map(|message| wire::text(message.content()))
         };
+        let mut user_texts: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, text) in texts("user").enumerate() {
+            user_texts.entry(text).or_default().push(place);
+        }
         EarlierMessages {
             ids: older.clone().filter_map(HistoryMessage::id).map(str::to_string).collect(),
-            user_texts: texts("user").collect(),
-            user_text_order: texts("user").collect(),
+            user_texts,
             agent_texts: texts("assistant").filter(|text| !text.trim().is_empty()).collect(),
             calls: older.clone().flat_map(HistoryMessage::calls).map(|(id, _)| id).collect(),
         }
@@ -377,9 +378,16 @@ impl ConversationThread {
         // A server may assign its own ids to user messages or change their text. If the user has said the same before, a snapshot
         // from before the turn has only the earlier messages.
         let is_before_turn = || {
-            let users = snapshot.iter().filter(|message| wire::role(message) == "user");
+            let users = || snapshot.iter().filter(|message| wire::role(message) == "user");
             before.is_some_and(|before| {
-                users.map(|message| said(message)).eq(before.user_text_order.iter().cloned())
+                let stands_at = |(place, message): (usize, &Arc<MessageObject>)| {
+                    before
+                        .user_texts
+                        .get(&said(message))
+                        .is_some_and(|places| places.binary_search(&place).is_ok())
+                };
+                users().count() == before.user_texts.values().map(Vec::len).sum::<usize>()
+                    && users().enumerate().all(stands_at)
             })
         };
         let by_text = || {
@@ -388,8 +396,9 @@ impl ConversationThread {
                 .rposition(|message| new_user(message) && said(message) == self.turn.user_text);
             found.filter(|_| !is_before_turn())
         };
-        let unheard =
-            |message: &MessageObject| before.is_none_or(|before| !before.user_texts.contains(&said(message)));
+        let unheard = |message: &MessageObject| {
+            before.is_none_or(|before| !before.user_texts.contains_key(&said(message)))
+        };
         let by_news = || snapshot.iter().position(|message| new_user(message) && unheard(message));
         if let Some(place) = by_id.or_else(by_text).or_else(by_news) {
             return place + 1;
