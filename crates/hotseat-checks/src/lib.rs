@@ -93,7 +93,7 @@ pub use precomputed::PrecomputedCheck;
 pub use regex::{MatchMode, RegexCheck};
 pub use role_reference::{RoleReference, RoleReferenceError};
 pub use rust_check::RustCheck;
-pub use script_check::{ScriptCheck, ScriptInputKind, ScriptJudgementError};
+pub use script_check::{CheckFunction, ScriptCheck, ScriptInputKind, ScriptJudgementError};
 pub use text::{TextMatch, TextPattern};
 pub use tool_called::{ArgumentMatch, ToolCalled};
 pub use tool_result::{ExpectedResult, ExpectedResultError, ToolResultCheck};

@@ -3,6 +3,7 @@
 //! Such a check is data like all other checks, but it cannot decide itself: the session calls the function
 //! and uses its return value as the verdict. Without a return value the check neither passes nor fails.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -12,8 +13,8 @@ use super::{CheckBehavior, CheckDecision};
 /// Check that a script function decides.
 #[derive(Debug, Clone)]
 pub struct ScriptCheck {
-    /// Reference to the function, as written in the test.
-    pub function: String,
+    /// The function.
+    pub function: CheckFunction,
     /// Expected value, passed to the function.
     pub expected: Option<Value>,
     /// Other values that are passed to the function: `metadata`.
@@ -24,6 +25,40 @@ pub struct ScriptCheck {
     pub input_kind: ScriptInputKind,
     /// Description of the expectation, if it differs from the default.
     pub text: Option<String>,
+}
+
+/// Function that decides a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckFunction {
+    /// Function of a script, by its reference as written in the test.
+    Script(String),
+    /// Function of the program that drives the conversation.
+    Program {
+        /// Name in messages.
+        name: String,
+        /// Number by which the program knows it.
+        number: usize,
+    },
+}
+
+impl From<&str> for CheckFunction {
+    /// Reads a reference as case files have it, or as the library of TypeScript writes it: `NAME (function NUMBER of the test)`.
+    fn from(written: &str) -> Self {
+        let of_program = || {
+            let (name, number) = written.strip_suffix(" of the test)")?.rsplit_once(" (function ")?;
+            Some(CheckFunction::Program { name: name.to_string(), number: number.parse().ok()? })
+        };
+        of_program().unwrap_or_else(|| CheckFunction::Script(written.to_string()))
+    }
+}
+
+/// The reference, or the name of a function of the program.
+impl fmt::Display for CheckFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CheckFunction::Script(name) | CheckFunction::Program { name, .. } => f.write_str(name),
+        }
+    }
 }
 
 /// Input of a script function.
@@ -48,11 +83,6 @@ pub enum ScriptInputKind {
 pub struct ScriptJudgementError(String);
 
 impl ScriptCheck {
-    /// Name of the function in messages: its reference, without the number that the functions of a test have.
-    pub fn name(&self) -> &str {
-        self.function.split_once(" (function ").map_or(&self.function, |(name, _)| name)
-    }
-
     /// Parses the return value of a function into its verdict and its message.
     ///
     /// # Errors
@@ -84,7 +114,7 @@ impl CheckBehavior for ScriptCheck {
     fn describe(&self) -> String {
         match &self.text {
             Some(text) => text.clone(),
-            None => format!("{} to pass", self.name()),
+            None => format!("{} to pass", self.function),
         }
     }
 

@@ -77,7 +77,7 @@ fn canonical_check(check: &Check) -> String {
             format!(
                 "{:?}",
                 (
-                    function,
+                    function.to_string(),
                     expected.as_ref().map(ToString::to_string),
                     options.to_string(),
                     timeout,

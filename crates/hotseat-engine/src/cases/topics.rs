@@ -86,7 +86,7 @@ impl TopicTrigger {
             TopicTrigger::TurnsIn(topic, count) => format!("{count} turns in {topic}"),
             TopicTrigger::Condition(check, _) => match &check.kind {
                 // The description of the check is an expectation; a trigger reports what happened.
-                CheckKind::Script(script) if script.text.is_none() => format!("{} passes", script.name()),
+                CheckKind::Script(script) if script.text.is_none() => format!("{} passes", script.function),
                 _ => check.describe(),
             },
         }
@@ -343,7 +343,7 @@ fn intent_check(intent: String, place: SourceSpan) -> Check {
 pub(super) fn function_check(name: &str, place: SourceSpan) -> Check {
     let options = serde_json::Map::new();
     let scripted = ScriptCheck {
-        function: name.to_string(),
+        function: name.into(),
         expected: None,
         options,
         timeout: None,

@@ -154,12 +154,13 @@ pub fn check_functions(
     let mut diagnostics = Diagnostics::new();
     let mut found: Vec<(String, ScriptFunction)> = Vec::new();
     for check in case.every_check() {
-        let Some(ScriptCheck { function: reference, .. }) = check.as_script() else { continue };
-        if found.iter().any(|(known, _)| known == reference) {
+        let Some(ScriptCheck { function, .. }) = check.as_script() else { continue };
+        let reference = function.to_string();
+        if found.iter().any(|(known, _)| *known == reference) {
             continue;
         }
-        match project.find_function(reference, whose) {
-            Ok(function) => found.push((reference.clone(), function)),
+        match project.find_function(&reference, whose) {
+            Ok(function) => found.push((reference, function)),
             Err(wrong) => diagnostics.push(wrong.at_reference(&check.place)),
         }
     }

@@ -11,7 +11,7 @@ use crate::cases::TestCase;
 use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
 use crate::session::{CheckInfo, CheckResult, ConversationResult, JudgeOpinion, SessionRoles};
 use crate::threads::compute_aside;
-use hotseat_checks::{Check, ForbiddenTexts, JudgedCheck, ScriptCheck, ScriptInputKind};
+use hotseat_checks::{Check, CheckFunction, ForbiddenTexts, JudgedCheck, ScriptCheck, ScriptInputKind};
 use hotseat_document::SourceText;
 use hotseat_targets::recorder::{REDACTION_MARK, SecretRedactor, TraceRecorder};
 
@@ -143,16 +143,17 @@ impl CheckEvaluator<'_> {
         recorder: &TraceRecorder,
     ) -> CheckResult {
         let scope = looked.scope(recorder);
-        let of_program = self.roles.program_checks.as_ref();
-        if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, scope)) {
-            return match judged.await {
-                Err(error) => CheckResult::errored(check, error.describe(scripted.name(), &check.place)),
+        if let (CheckFunction::Program { name, number }, Some(program)) =
+            (&scripted.function, &self.roles.program_checks)
+        {
+            return match program.evaluate(*number, scope).await {
+                Err(error) => CheckResult::errored(check, error.describe(name, &check.place)),
                 Ok(holds) => {
                     CheckResult::from_decision(check, holds, format!("the function returned {holds}"))
                 }
             };
         }
-        let function = match self.roles.function(&scripted.function, &check.place) {
+        let function = match self.roles.function(&scripted.function.to_string(), &check.place) {
             Ok(function) => function,
             Err(error) => return CheckResult::errored(check, error.to_string()),
         };

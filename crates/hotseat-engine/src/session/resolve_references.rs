@@ -7,7 +7,7 @@ use hotseat_trace::{AttemptFailure, CallVisibility, FailureKind, UnseenCalls};
 use super::recorded_conversation::SessionCounterpart;
 use crate::cases::{CaseTopics, CaseTurn, ListedTools, SHOW_CALLS, hidden_calls};
 use crate::session::{EndedCaseError, Session};
-use hotseat_checks::{Check, JudgeSettings};
+use hotseat_checks::{Check, CheckFunction, JudgeSettings};
 use hotseat_targets::message::media_parts;
 
 const UNSEEN_CALLS: &str = "the agent's tool calls are not visible";
@@ -143,12 +143,12 @@ impl Session<'_> {
     /// Makes sure that the script function of a check exists; the program has its own functions. Fails if there is no such
     /// function.
     fn require_function(&self, check: &Check) -> Result<(), Diagnostic> {
-        match check.as_script().filter(|scripted| scripted.function.starts_with("scripts:")) {
-            Some(scripted) => {
-                let found = self.evaluator.roles.function(&scripted.function, &check.place);
+        match check.as_script().map(|scripted| &scripted.function) {
+            Some(CheckFunction::Script(reference)) if reference.starts_with("scripts:") => {
+                let found = self.evaluator.roles.function(reference, &check.place);
                 found.map(drop).map_err(|words| Diagnostic::new(words.to_string()).at(check.place.clone()))
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -71,12 +71,12 @@ pub trait RoleLookup: Send + Sync {
 
 /// Check functions of the program that drives the conversation.
 pub trait ProgramChecks: Send + Sync {
-    /// Evaluates a function on the turns of a scope. Returns `None` if the program has no such function.
+    /// Evaluates a function, by its number, on the turns of a scope.
     fn evaluate<'a>(
         &'a self,
-        function: &'a str,
+        function: usize,
         scope: TurnScope<'a>,
-    ) -> Option<BoxFuture<'a, Result<bool, ProgramCheckError>>>;
+    ) -> BoxFuture<'a, Result<bool, ProgramCheckError>>;
 }
 
 /// Why a check function of a program has no result.

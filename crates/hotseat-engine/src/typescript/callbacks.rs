@@ -88,10 +88,9 @@ impl TestChannel {
 impl ProgramChecks for TestChannel {
     fn evaluate<'a>(
         &'a self,
-        function: &'a str,
+        function: usize,
         scope: TurnScope<'a>,
-    ) -> Option<BoxFuture<'a, Result<bool, ProgramCheckError>>> {
-        let number = function.strip_suffix(" of the test)")?.rsplit_once("(function ")?.1.parse().ok()?;
-        Some(Box::pin(self.call(number, scope)))
+    ) -> BoxFuture<'a, Result<bool, ProgramCheckError>> {
+        Box::pin(self.call(function, scope))
     }
 }

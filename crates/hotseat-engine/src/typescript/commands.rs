@@ -19,8 +19,8 @@ use crate::cases::{
 use crate::roles::Judgement;
 use crate::session::{CheckResult, CheckSubject, EndedCaseError, ExternalAnswer, Session, SimulationOptions};
 use hotseat_checks::{
-    Check, CheckKind, CheckStrength, FreeFormCriterion, JsonPathQuery as JsonPath, JudgeCriterion,
-    JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, Undecidable, format_text,
+    Check, CheckFunction, CheckKind, CheckStrength, FreeFormCriterion, JsonPathQuery as JsonPath,
+    JudgeCriterion, JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, Undecidable, format_text,
 };
 use hotseat_targets::recorder::SecretRedactor;
 
@@ -358,7 +358,8 @@ fn with_negation(written: &Value, negated: bool) -> Value {
 
 /// Reports a criterion that is decided by a function of the test under its name.
 fn report_by_name(check: &mut Check) {
-    let is_own = check.as_script().is_some_and(|scripted| scripted.function.ends_with(" of the test)"));
+    let is_own =
+        check.as_script().is_some_and(|scripted| matches!(scripted.function, CheckFunction::Program { .. }));
     if let (true, Some(name)) = (is_own, &check.criterion) {
         let written = json!({"type": "satisfy", "criteria": name});
         check.definition = Some(Arc::new(with_negation(&written, check.negated)));

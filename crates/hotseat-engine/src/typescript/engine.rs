@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hotseat_document::nearest;
 use hotseat_script::{HostCallError, HostResult, ScriptHost, ScriptModule, Scripts};
+use hotseat_trace::UNREADABLE_ARGUMENTS;
 use serde_json::{Value, json};
 
 use crate::cases::read_scenario_set;
@@ -62,6 +63,7 @@ impl TestFile {
         let hidden = hidden.function("scenarios", move |arguments| {
             Ok(value_or_error(file.scenarios(arguments.into_iter().next().unwrap_or_default())))
         });
+        let hidden = hidden.function("unreadableArguments", |_| Ok(UNREADABLE_ARGUMENTS.into()));
         let hidden = hidden.function("nearest", |arguments| {
             let [written, names] = [0, 1].map(|place| arguments.get(place).unwrap_or(&Value::Null));
             let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);

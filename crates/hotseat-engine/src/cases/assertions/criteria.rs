@@ -267,7 +267,7 @@ fn check_script_reference(text: &str, view: NodeView<'_>, diagnostics: &mut Diag
 }
 
 fn script_check(function: &str, input_kind: ScriptInputKind, text: Option<String>) -> CheckKind {
-    let (function, options) = (function.to_string(), serde_json::Map::new());
+    let (function, options) = (function.into(), serde_json::Map::new());
     CheckKind::Script(ScriptCheck { function, expected: None, options, timeout: None, input_kind, text })
 }
 

@@ -26,7 +26,7 @@ assertion_type! {
             _ => serde_json::Map::new(),
         };
         let check = ScriptCheck {
-            function: map.text("use")?.to_string(),
+            function: map.text("use")?.into(),
             expected: map.json("value"),
             options,
             timeout: read_timeout(map, diagnostics),

@@ -1,6 +1,6 @@
 // Tool calls that this library compares, because a function decides about an argument.
 
-const { areUnreadable, isNamed, misuse, needsTurn, part, turns, UNREADABLE_ARGUMENTS } = core;
+const { areUnreadable, hidden, isNamed, misuse, needsTurn, part, turns } = core;
 const { compare, holds, show, tried } = part("values");
 
 const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
@@ -23,7 +23,7 @@ function compareCalls(names, expected, count, way) {
     const allows = (number) => number >= least && number <= most;
     const unknown = of.filter(areUnreadable).length;
     // Neither the assertion nor its negation passes: the agent is at fault.
-    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { holds: way.negated, actual: `arguments that are ${UNREADABLE_ARGUMENTS}: ${actual}` };
+    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { holds: way.negated, actual: `arguments that are ${hidden.unreadableArguments()}: ${actual}` };
     return { holds: allows(fitting), actual };
   };
   compare("tool_called", needsTurn(words) ?? { expected: words, ...tried(found) }, way);

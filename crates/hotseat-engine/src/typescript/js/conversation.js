@@ -28,9 +28,6 @@ function guardCalls(object) {
 /** True if the agent reports the tool by this name, or an MCP server of the test has it. */
 const isNamed = (call, name) => call.name === name || call.names?.includes(name) === true;
 
-/** Describes arguments whose members are unknown. */
-const UNREADABLE_ARGUMENTS = "unknown or no JSON object";
-
 /** True for arguments that are not valid JSON, which are a string, or no object: they are unknown. */
 const areUnreadable = (call) => call.arguments !== undefined && call.arguments !== null && !isMapping(call.arguments);
 
@@ -38,7 +35,7 @@ function callsOf(calls, name, expected) {
   const own = calls.filter((call) => isNamed(call, name));
   if (expected === undefined) return own;
   part("values").definite(expected);
-  if (own.some(areUnreadable)) throw misuse(`the arguments of a call of ${name} are ${UNREADABLE_ARGUMENTS}`);
+  if (own.some(areUnreadable)) throw misuse(`the arguments of a call of ${name} are ${hidden.unreadableArguments()}`);
   return own.filter((call) => part("values").holds(call.arguments, expected));
 }
 
