@@ -1,12 +1,12 @@
 //! `with_tool_calls`: the agent does not send text in a message that calls tools.
 
-use hotseat_document::quote;
+use hotseat_document::{is_blank, quote};
 use hotseat_trace::TurnScope;
 
 use super::call_text::truncate;
 use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
-/// No message of the agent has both text and tool calls. White space is not text.
+/// No message of the agent has both text and tool calls. Characters that nobody sees are no text.
 #[derive(Debug, Clone, Copy)]
 pub struct NoTextWithToolCalls;
 
@@ -22,7 +22,7 @@ impl CheckBehavior for NoTextWithToolCalls {
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let said = scope.turns().iter().flat_map(|turn| {
             let calling = turn.calling_messages();
-            let messages = turn.messages.iter().filter(|message| !message.content.trim().is_empty());
+            let messages = turn.messages.iter().filter(|message| !is_blank(&message.content));
             messages.map(move |message| (turn, message, calling.calls_tools(message)))
         });
         let (mut beside, mut unknown) = (Vec::new(), None);

@@ -1203,13 +1203,18 @@ fn ag_ui_keeps_text_next_to_calls() {
         ]
     };
     let beside = "\"Let me look.\" in a message that calls tools";
-    let rows: [(Vec<Vec<Value>>, bool, &str); 8] = [
+    let rows: [(Vec<Vec<Value>>, bool, &str); 9] = [
         (vec![text("m", "Hi."), text("n", "Bye.")], true, "no message with both text and tool calls"),
         (vec![text("m", "Let me look."), parent("c", Some("m"))], false, beside),
         (vec![parent("c", Some("m")), text("m", "Let me look.")], false, beside),
         (vec![parent("c", Some("m")), text("n", "Done.")], true, "no message with both text and tool calls"),
         (
             vec![text("m", " \n"), parent("c", Some("m")), text("n", "Done.")],
+            true,
+            "no message with both text and tool calls",
+        ),
+        (
+            vec![text("m", "\u{200b}"), parent("c", Some("m")), text("n", "Done.")],
             true,
             "no message with both text and tool calls",
         ),

@@ -210,10 +210,12 @@ fn missing_rule_is_no_expected_error() {
 fn an_agent_that_says_and_calls_nothing_has_not_answered() {
     let tested = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
         .file("agent.yaml", "name: Main\n")
-        .file("script.yaml", "use: always\nrules: [{ when: { user: blank }, reply: ' ' }, { reply: Hello. }]\n")
-        .suite("a", "name: silent\nturns: [{ user: blank, assert: { tools: { forbid: [pay] } } }]\n---\nname: polite\nturns: [{ user: hi }]\n")
+        .file("script.yaml", "use: always\nrules: [{ when: { user: blank }, reply: ' ' }, { when: { user: invisible }, reply: \"\\u200b\" }, { reply: Hello. }]\n")
+        .suite("a", "name: silent\nturns: [{ user: blank, assert: { tools: { forbid: [pay] } } }]\n---\nname: invisible\nturns: [{ user: invisible }]\n---\nname: polite\nturns: [{ user: hi }]\n")
         .test(&[]);
-    tested.assert_failure("silent", "protocol_error", &["the agent's answer is empty"]);
+    for name in ["silent", "invisible"] {
+        tested.assert_failure(name, "protocol_error", &["the agent's answer is empty"]);
+    }
     assert_eq!(tested.case("polite")["status"], "passed", "{}", tested.output);
 }
 

@@ -916,6 +916,15 @@ fn empty_answer_is_an_error() {
         "protocol_error",
         "the agent's answer is empty: no text and no tool call",
     );
+    let invisible = |_: &FakeRequest| {
+        complete_reply(json!({"role": "assistant", "content": " \u{200b}\u{feff}"}), "stop")
+    };
+    assert_failed(
+        &run_with_reply(invisible),
+        1,
+        "protocol_error",
+        "the agent's answer is empty: no text and no tool call",
+    );
     let thinks = |_: &FakeRequest| {
         ChatCompletion::new().chunk(chunk(json!({"reasoning": "Hm."}), None)).finish("stop")
     };

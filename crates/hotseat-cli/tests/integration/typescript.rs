@@ -1329,6 +1329,17 @@ rules:
 }
 
 #[test]
+fn response_without_a_visible_character_is_empty() {
+    let agent = FakeAgent::start(|request| {
+        let text = if request.user_texts() == ["invisible"] { "\u{200b}\u{feff} " } else { "Hi" };
+        FakeRun::for_request(request).started().text(text).finished()
+    });
+    let script = "it('a', () => { expect(user.says('invisible').isEmpty).toBe(true); });
+      it('b', () => { expect(user.says('hello').isEmpty).toBe(false); });";
+    project(&agent, script).test(&["a_test.ts"]).assert_all_passed();
+}
+
+#[test]
 fn failure_in_helper_function_reports_test_line() {
     let script = "import { isPolite } from './helpers';
       it('a', () => { user.says('hi');

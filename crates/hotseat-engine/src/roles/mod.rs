@@ -662,7 +662,7 @@ fn refused(text: &str) -> String {
 /// Beginning of an answer, for error messages.
 fn excerpt(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 200;
-    match text.trim().is_empty() {
+    match hotseat_document::is_blank(text) {
         true => "the answer is empty".to_string(),
         false => format!("the answer was {:?}", hotseat_document::excerpt(text, MAX_SHOWN_CHARS)),
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hotseat_document::nearest;
+use hotseat_document::{is_blank, nearest};
 use hotseat_script::{HostCallError, HostResult, ScriptHost, ScriptModule, Scripts};
 use hotseat_trace::UNREADABLE_ARGUMENTS;
 use serde_json::{Value, json};
@@ -64,6 +64,9 @@ impl TestFile {
             Ok(value_or_error(file.scenarios(arguments.into_iter().next().unwrap_or_default())))
         });
         let hidden = hidden.function("unreadableArguments", |_| Ok(UNREADABLE_ARGUMENTS.into()));
+        let hidden = hidden.function("isBlank", |arguments| {
+            Ok(arguments.first().and_then(Value::as_str).is_none_or(is_blank).into())
+        });
         let hidden = hidden.function("nearest", |arguments| {
             let [written, names] = [0, 1].map(|place| arguments.get(place).unwrap_or(&Value::Null));
             let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -301,6 +301,7 @@ declare module "hotseat" {
     readonly metadata: { readonly [key: string]: any };
     /** Number of characters. */
     readonly length: number;
+    /** True if the text has no visible character. */
     readonly isEmpty: boolean;
     matches(pattern: RegExp): boolean;
     includes(text: string): boolean;

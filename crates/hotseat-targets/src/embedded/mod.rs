@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
+use hotseat_document::is_blank;
 use hotseat_model::{
     Model, ModelError, ModelErrorKind, ModelRequest, ModelTool, ReplyDelta, ReplyFuture, ReplySink,
     StopReason,
@@ -436,8 +437,8 @@ impl EmbeddedTurn<'_> {
         self.recorder.flush_inbox();
         let turn = self.recorder.conversation().turns.last();
         let is_answer = |turn: &ConversationTurn| {
-            let mut said = turn.messages.iter().map(|message| message.content.trim());
-            turn.has_calls() || !turn.interrupts.is_empty() || said.any(|text| !text.is_empty())
+            let says_something = turn.messages.iter().any(|message| !is_blank(&message.content));
+            turn.has_calls() || !turn.interrupts.is_empty() || says_something
         };
         match turn.is_none_or(is_answer) {
             true => Ok(()),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use hotseat_document::excerpt;
+use hotseat_document::{excerpt, is_blank};
 use hotseat_model::StopReason;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
@@ -307,11 +307,11 @@ impl<'a> TurnRecorder<'a> {
     }
 
     /// Checks that the turn has an answer. Calls that only MCP servers and models of the test saw are one.
-    /// Fails if the agent sent neither text nor a tool call. Blanks are no text.
+    /// Fails if the agent sent neither visible text nor a tool call.
     pub(crate) fn check_answered(&mut self) -> Result<(), AttemptFailure> {
         let is_answer = |message: &RecordedMessage| {
             message.role == MessageRole::Assistant
-                && !(message.text.trim().is_empty() && message.tool_calls.is_empty())
+                && !(is_blank(&message.text) && message.tool_calls.is_empty())
         };
         if self.messages.iter().any(is_answer) {
             return Ok(());

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use hotseat_document::is_blank;
 use hotseat_trace as trace;
 use serde_json::Value;
 
@@ -349,9 +350,9 @@ impl AgentResponse {
         self.text().chars().count()
     }
 
-    /// Returns true if the agent sent no text.
+    /// Returns true if the agent sent no text with a visible character.
     pub fn is_empty(&self) -> bool {
-        self.text().is_empty()
+        is_blank(&self.text())
     }
 
     /// Returns the tool calls.

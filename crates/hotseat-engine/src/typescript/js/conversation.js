@@ -69,7 +69,7 @@ class AgentResponse {
     return [...this.text].length;
   }
   get isEmpty() {
-    return this.text.trim() === "";
+    return hidden.isBlank(this.text);
   }
   matches(pattern) {
     return part("values").fits(pattern, this.text);
