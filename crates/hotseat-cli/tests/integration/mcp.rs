@@ -335,11 +335,15 @@ fn mistakes_are_reported_before_anything_is_contacted() {
             "name: a\nmodels: { m: { type: scripted, rules: [{ reply: Hi }] } }\nturns: [{ user: hi }]\n",
             "without `type`: a scripted language model",
         ),
+        (
+            "name: a\nscenarios: [{ name: b, goal: g }, { name: c, goal: g }]\nturns: [{ user: pay o-1 }]\nassert: [{ type: after_fault, max_retries: 1 }]\n",
+            "what the agent does after a fault, but the case injects none\n --> a.test.yaml:4:10",
+        ),
     ] {
         let output = bank_project(&agent, suite).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
         let shown = format!("{}{}", output.stdout, output.stderr);
-        assert!(shown.contains(words.trim_end()), "{words:?} is not in {shown}");
+        assert_eq!(shown.matches(words.trim_end()).count(), 1, "{words:?} is not once in {shown}");
     }
     assert_eq!(agent.requests().len(), 0);
 }

@@ -213,6 +213,27 @@ fn errors_in_values_name_their_scenario() {
     assert!(!output.stderr.contains("undefined"), "{output}");
 }
 
+/// All scenarios of a case have the same text.
+#[test]
+fn mistakes_of_a_case_are_told_once() {
+    let scenarios = "scenarios: [{ name: b, goal: g }, { name: c, goal: g }]\n";
+    let listed = |turns: &str| {
+        let suite = format!("name: a\n{scenarios}turns:\n{turns}---\nname: d\nturns: [{{ user: hi }}]\n");
+        let output = Project::with_agent(&agent()).suite("a", &suite).hotseat(&["list"]);
+        output.stderr
+    };
+    let asserts_nothing = listed("  - user: hi\n");
+    assert_eq!(asserts_nothing.matches("this case asserts nothing").count(), 2, "{asserts_nothing}");
+    for line in [1, 6] {
+        let place = format!("(a.test.yaml:{line}:7)");
+        assert_eq!(asserts_nothing.matches(&place).count(), 1, "{asserts_nothing}");
+    }
+    let wrong = listed("  - user: hi\n    asert: x\n    assert: [{ type: satisfy, criteria: nope }]\n");
+    assert_eq!(wrong.matches("unknown key `asert`").count(), 1, "{wrong}");
+    let unknown = listed("  - user: hi\n    assert: [{ type: script, use: 'scripts:nope.fn' }]\n");
+    assert_eq!(unknown.matches("no script found for `scripts:nope.fn`").count(), 1, "{unknown}");
+}
+
 #[test]
 fn scenario_configures_simulated_user() {
     let agent = agent();

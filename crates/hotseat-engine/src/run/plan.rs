@@ -280,8 +280,8 @@ impl RunPlan {
         diagnostics.extend(check_functions(project, named).err().into_iter().flatten());
         diagnostics.extend(missing_tool_functions(project, named));
         self.needs_human |= case.interactive.is_some();
-        if self.faultless_checks.len() < MAX_NOTES {
-            self.faultless_checks.extend(case.faultless_check());
+        if let Some(faultless) = case.faultless_check() {
+            add_note(&mut self.faultless_checks, faultless);
         }
         match case_roles(project, named) {
             Ok(found) => self.add_roles(found.into_iter().map(|(_, helper)| helper)),
@@ -381,9 +381,7 @@ impl RunPlan {
         {
             let note =
                 Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
-            if self.notes.len() < MAX_NOTES {
-                self.notes.push(note.at(case.place.clone()));
-            }
+            add_note(&mut self.notes, note.at(case.place.clone()));
         }
         match self.selected < MAX_CASES_IN_MEMORY {
             true => {
@@ -568,6 +566,13 @@ impl RunPlan {
 
 type DecodedCase = Result<DrivenCase, Diagnostics>;
 type CaseIterator<'a> = Box<dyn Iterator<Item = DecodedCase> + Send + 'a>;
+
+/// Adds a note, unless a case of the same document, such as another scenario of it, has the same one.
+fn add_note(notes: &mut Vec<Diagnostic>, note: Diagnostic) {
+    if notes.len() < MAX_NOTES && !notes.contains(&note) {
+        notes.push(note);
+    }
+}
 
 /// The cases of a suite: its entries or, for a program, its declared tests.
 fn cases_of<'a, I: Iterator<Item = Result<Arc<TestCase>, Diagnostics>> + Send + 'a>(
