@@ -1839,3 +1839,42 @@ fn placeholders_stand_in_expected_values() {
         assert!(failure.contains(words), "{script}: {failure}");
     }
 }
+
+#[test]
+fn final_assertions_and_evaluations_of_groups_are_added_to_those_of_tests() {
+    let assertion = |value: &str| format!("{{ type: 'contains', value: '{value}' }}");
+    let script = format!(
+        "describe('object', {{ finalAssertions: {0}, evaluate: {0} }}, () => {{ it('a', {{ finalAssertions: {1}, evaluate: {1} }}, () => {{ user.says('x'); }}); }});
+         describe('list', {{ finalAssertions: [{0}] }}, () => {{ it('a', {{ finalAssertions: {1} }}, () => {{ user.says('x'); }}); }});
+         describe('negated', {{ finalAssertions: {{ type: 'contains', value: 'nothing', negate: true }} }}, () => {{ it('a', {{ finalAssertions: {1} }}, () => {{ user.says('x'); }}); }});
+         describe('block', {{ finalAssertions: {{ text: {{ must_not_match: 'free' }} }} }}, () => {{ it('a', {{ finalAssertions: {{ text: {{ must_match: 'Blue' }} }} }}, () => {{ user.says('x'); }}); }});",
+        assertion("nothing"),
+        assertion("Blue Room"),
+    );
+    let tested = run_script(&script);
+    assert_eq!(
+        statuses(&tested),
+        ["block > a failed", "list > a failed", "negated > a passed", "object > a failed"],
+        "{}",
+        tested.output
+    );
+}
+
+#[test]
+fn regular_expressions_in_options_are_patterns_or_refused() {
+    for options in [
+        "assert: { tools: { forbid: [/delete/] } }",
+        "turnAssert: { tools: { require: [{ name: /x/ }] } }",
+        "tags: [/x/]",
+        "state: { a: /x/ }",
+    ] {
+        let output = refused(&format!("it('a', {{ {options} }}, () => {{ user.says('x'); }});"));
+        assert!(output.stderr.contains("is compared as a text here"), "{options}: {output}");
+    }
+    let tested = run_script(
+        "it('a', { assert: { text: { mustMatch: /blue/i, must_not_match: [/red/] }, tools: { require: [{ name: 'check_availability', argsMatch: { room: /Blue/ }, resultMatch: /true/ }] } } }, () => {
+           user.says({ user: 'x', assert: [{ type: 'regex', value: /Room/ }, { type: 'regex', pattern: [/Room/] }, { type: 'tool_called', name: 'check_availability', where: { room: { regex: /^Blue/ } } }] });
+         });",
+    );
+    assert_eq!(statuses(&tested), ["a passed"], "{}", tested.output);
+}

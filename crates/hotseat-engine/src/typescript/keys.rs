@@ -70,8 +70,11 @@ fn to_snake_case(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::shape::CASE;
+    use crate::cases::shape::{CASE, TURN};
+    use crate::cases::topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE};
+    use hotseat_document::Shape;
     use serde_json::json;
+    use std::collections::{BTreeSet, HashSet};
 
     #[test]
     fn renames_only_known_keys() {
@@ -86,5 +89,61 @@ mod tests {
             "unknownKey": 1,
         });
         assert_eq!(to_case_keys(&written, &Kind::Shape(&CASE)), expected);
+    }
+
+    /// Adds the keys of patterns: with `true` those of maps of patterns, and others.
+    fn add_pattern_keys(
+        kind: &Kind,
+        key: &str,
+        is_map: bool,
+        seen: &mut HashSet<*const Shape>,
+        found: &mut BTreeSet<(bool, String)>,
+    ) {
+        match kind {
+            Kind::Pattern => {
+                found.insert((is_map, key.to_string()));
+            }
+            Kind::List(kind) | Kind::NonEmptyList(kind) => add_pattern_keys(kind, key, is_map, seen, found),
+            Kind::Map(kind) => add_pattern_keys(kind, key, true, seen, found),
+            Kind::OneOf(kinds) => {
+                kinds.iter().for_each(|kind| add_pattern_keys(kind, key, is_map, seen, found))
+            }
+            Kind::Tagged(tagged) => {
+                tagged.all().for_each(|shape| add_pattern_keys(&Kind::Shape(shape), key, false, seen, found));
+            }
+            Kind::Shape(shape) if seen.insert(*shape) => {
+                for field in shape.fields {
+                    field.spellings().for_each(|key| add_pattern_keys(&field.kind, key, false, seen, found));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The library of tests refuses a regular expression under any other key, where it would be taken for a text.
+    #[test]
+    fn the_library_knows_all_keys_of_patterns() {
+        let code = include_str!("js/conversation.js");
+        let listed = |name: &str| -> BTreeSet<&str> {
+            let list = code.split(&format!("const {name} = [")).nth(1).unwrap().split(']').next().unwrap();
+            list.split('"').skip(1).step_by(2).collect()
+        };
+        let (mut seen, mut found) = (HashSet::new(), BTreeSet::new());
+        for kind in [
+            Kind::Shape(&CASE),
+            Kind::Shape(&TURN),
+            Kind::Shape(&SIMULATE),
+            Kind::Shape(&SHARED),
+            Kind::Shape(&GRAPH_TOPIC),
+        ] {
+            add_pattern_keys(&kind, "", false, &mut seen, &mut found);
+        }
+        // `value` is a pattern for the type `regex` only.
+        found.remove(&(false, "value".to_string()));
+        let keys = |is_map| {
+            found.iter().filter(|(map, _)| *map == is_map).map(|(_, key)| &**key).collect::<BTreeSet<&str>>()
+        };
+        assert_eq!(listed("PATTERNS"), keys(false));
+        assert_eq!(listed("PATTERN_MAPS"), keys(true));
     }
 }

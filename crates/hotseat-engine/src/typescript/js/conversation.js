@@ -164,24 +164,44 @@ const user = Object.freeze(exactMethods("user", {
 /** Keys whose values are assertions: an undefined member would assert nothing. */
 const ASSERTIONS = ["assert", "turnAssert", "turn_assert", "evaluate", "turn_evaluate", "finalAssertions", "final_assertions"];
 
+/** Keys of case files under which a regular expression is a pattern. */
+const PATTERNS = [
+  "code", "expect_error", "matches", "message", "must_match", "must_not_match", "never_says", "notice", "on_response_match", "on_user_match", "pattern", "reason", "regex",
+  "regex_any", "result_match", "result_not_match", "system", "tool_result", "user",
+];
+
+/** Keys of case files with patterns by name. */
+const PATTERN_MAPS = ["args_match", "args_not_match"];
+
+/** Returns the spelling of a key in case files. */
+const caseKey = (key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Returns what the value of a member is: compared with a value (also all within it), a pattern, patterns by name, or none of these. */
+function roleOf(key, of, role) {
+  const name = caseKey(key);
+  const isTyped = typeof of.type === "string" && ["value", "result"].includes(name);
+  if (role === "value" || name === "arguments" || (isTyped && of.type !== "regex")) return "value";
+  if (role === "patterns" || PATTERNS.includes(name) || (isTyped && name === "value")) return "pattern";
+  return PATTERN_MAPS.includes(name) ? "patterns" : "other";
+}
+
 /**
  * Converts a value to case file form: regular expressions become patterns, criteria with functions become references to them. Other values
- * that JSON cannot hold would be left out, so they are errors. `isValue` says that the value is compared, not a pattern.
+ * that JSON cannot hold would be left out, so they are errors, and so are regular expressions that would be taken for texts.
  */
-function withSources(value, path = "", isValue = false, isAsserted = false) {
+function withSources(value, path = "", role = "other", isAsserted = false) {
   const unwritable = (words) => misuse(`\`${path}\` is ${shown(value)}, which ${words}`);
   if (value instanceof RegExp) {
-    if (isValue) throw unwritable("is compared as a text here: use `where` with `regex`, an assertion with a pattern, or `toCallTool`");
+    if (role !== "pattern") throw unwritable("is compared as a text here: use `where` with `regex`, an assertion with a pattern, or `toCallTool`");
     return part("values").inline(value);
   }
   if (value === undefined && isAsserted) throw misuse(`\`${path}\` is undefined, which would assert nothing`);
   const below = (key) => (path === "" ? `${key}` : `${path}.${key}`);
-  if (Array.isArray(value)) return value.map((one, at) => withSources(one, below(at), isValue, isAsserted));
+  if (Array.isArray(value)) return value.map((one, at) => withSources(one, below(at), role, isAsserted));
   const isScalar = value === null || ["string", "boolean", "undefined"].includes(typeof value) || Number.isFinite(value);
   if (isScalar) return value;
   if (!isMapping(value)) throw unwritable("a case file cannot hold");
   const own = value.type === "satisfy" ? part("simulating").withOwnCriteria(value) : value;
-  const isCompared = (key) => isValue || key === "arguments" || (["value", "result"].includes(key) && typeof own.type === "string" && own.type !== "regex");
   const isAssertion = (key, one) => isAsserted || (ASSERTIONS.includes(key) && one !== undefined);
-  return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one, below(key), isCompared(key), isAssertion(key, one))]));
+  return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one, below(key), roleOf(key, own, role), isAssertion(key, one))]));
 }

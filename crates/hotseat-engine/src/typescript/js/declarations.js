@@ -1,6 +1,6 @@
 // Declarations that few files have, and the declarations of a file as data.
 
-const { at, current, declaringAtOnce, exact, file, fullName, groups, hidden, hooks, isMapping, isObject, misuse, outside, over, part, shown, sourceOf, stated, structured, tests, withSources } = core;
+const { at, caseKey, current, declaringAtOnce, exact, file, fullName, groups, hidden, hooks, isMapping, isObject, misuse, outside, over, part, shown, sourceOf, stated, structured, tests, withSources } = core;
 
 const NAMES = /^[A-Za-z_][A-Za-z0-9_]*[?!]?$/;
 
@@ -105,9 +105,6 @@ function judgeOf(said) {
   return { judge: Object.assign({}, ...judges.map((one) => (typeof one === "string" ? { use: one } : one))) };
 }
 
-/** Returns the spelling of a key in case files. */
-const caseKey = (key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
 const isBlock = (assertion) => isMapping(assertion) && assertion.type === undefined;
 
 /** Removes what inner blocks of assertions replace: parts that they set to `false`, and limits that they set. */
@@ -129,6 +126,9 @@ function withInherited(above, own) {
   const kept = [above].flat().map((one) => (isBlock(one) ? withoutReplaced(one, inner) : one));
   return [...kept.filter((one) => !isBlock(one) || Object.keys(one).length > 0), ...[own].flat()];
 }
+
+/** Adds assertions that replace none of those above. */
+const joined = (above, own) => (above === undefined ? own : [...[above].flat(), ...[own].flat()]);
 
 /** Combines lists and the members of objects; of other values the inner one applies. */
 function combined(above, own) {
@@ -155,7 +155,7 @@ function withChanged(above, own) {
   return { ...above, ...Object.fromEntries(Object.entries(own).map(changed)) };
 }
 
-const INHERITED = { assert: withInherited, turn_assert: withInherited, mcp: withChanged, models: withChanged };
+const INHERITED = { assert: withInherited, turn_assert: withInherited, evaluate: joined, turn_evaluate: joined, final_assertions: joined, mcp: withChanged, models: withChanged };
 
 /** Adds the options of a group or test to those of the group above. */
 function inheriting(above, own) {
