@@ -123,8 +123,10 @@ pub struct PlacedPiece {
 /// without both, it starts a call if it has a name, and continues the last call otherwise. Once the arguments of a call are
 /// complete, further ones start another call if they come with a name, also with the same id, and are an error without a new
 /// id or a name; the same arguments with the same id are the same call, reported again, and so are those of a whole message
-/// after the pieces, if it has no id. The entries of a whole message are different calls, whatever their ids. So calls are neither lost, duplicated nor merged. Two names of one index without
-/// arguments between them are an error: they may be two calls, or the parts of one name.
+/// after the pieces, if it has no id. The entries of a whole message are different calls, whatever their ids. Once a call has
+/// a result, a piece with a name starts another call, unless it is an entry of a whole message that repeats the pieces. So
+/// calls are neither lost, duplicated nor merged. Two names of one index without arguments between them are an error: they may
+/// be two calls, or the parts of one name.
 #[derive(Debug, Default)]
 pub struct ToolCallPieces {
     calls: Vec<CallIdentity>,
@@ -142,6 +144,9 @@ struct CallIdentity {
     id: String,
     name: String,
     arguments: ArgumentsProgress,
+    /// True if it began in a whole message.
+    is_whole: bool,
+    has_result: bool,
 }
 
 /// The arguments of a call as far as they have arrived, as JSON text.
@@ -250,6 +255,11 @@ impl ToolCallPieces {
         self.by_id.get(id).copied()
     }
 
+    /// Ends a call, whose result has arrived.
+    pub fn set_result(&mut self, call: usize) {
+        self.calls[call].has_result = true;
+    }
+
     /// Returns the last call with the index of a piece; without an index, that with its id.
     fn known_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let known = match index {
@@ -266,6 +276,7 @@ impl ToolCallPieces {
         let index = index.filter(|_| self.before_message.is_none());
         let named = index.and_then(|index| Some((index, &self.calls[*self.by_index.get(&index)?])));
         match named {
+            Some((_, known)) if known.has_result => Ok(()),
             Some((index, known)) if known.arguments.start.is_none() && (id.is_empty() || id == known.id) => {
                 Err(AmbiguousPiece::Name { index, first: known.name.clone(), second: name.to_string() })
             }
@@ -277,7 +288,8 @@ impl ToolCallPieces {
         if let Some(index) = index {
             self.by_index.insert(index, self.calls.len());
         }
-        self.calls.push(CallIdentity::default());
+        let is_whole = self.before_message.is_some();
+        self.calls.push(CallIdentity { is_whole, ..CallIdentity::default() });
         self.calls.len() - 1
     }
 }
@@ -295,7 +307,8 @@ impl CallIdentity {
     ) -> Result<PieceFit, AmbiguousPiece> {
         let agree = |known: &str, new: &str| known.is_empty() || new.is_empty() || known == new;
         let (has_same_id, is_complete) = (agree(&self.id, id), self.arguments.are_complete());
-        if !agree(&self.name, name) {
+        let runs_again = self.has_result && !name.is_empty() && (!is_whole || self.is_whole);
+        if runs_again || !agree(&self.name, name) {
             return Ok(PieceFit::Differs);
         }
         if !arguments.trim_ascii().is_empty() {

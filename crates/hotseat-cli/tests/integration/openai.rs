@@ -276,6 +276,57 @@ fn complete_calls_of_one_tool_are_different() {
     }
 }
 
+/// An agent may number the calls of each of its steps anew. A call that has a result is over, so the next one is another call.
+#[test]
+fn a_call_after_the_result_of_its_id_is_another_call() {
+    let named = |arguments: &str| json!({"index": 0, "id": "call_0", "function": {"name": "charge", "arguments": arguments}});
+    let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
+    let message = |call: Value| json!({"choices": [{"message": {"tool_calls": [call]}}]});
+    let result =
+        |content: &str| chunk(json!({"role": "tool", "tool_call_id": "call_0", "content": content}), None);
+    let charge = named("{\"amount\":1}");
+    for (chunks, results) in [
+        (vec![delta(charge.clone()), result("ok"), delta(charge.clone()), result("ok")], &["ok", "ok"][..]),
+        (
+            vec![delta(charge.clone()), result("ok"), delta(charge.clone()), result("declined")],
+            &["ok", "declined"],
+        ),
+        (vec![delta(named("")), result("ok"), delta(named("")), result("ok")], &["ok", "ok"]),
+        (vec![message(charge.clone()), result("ok"), message(charge.clone()), result("ok")], &["ok", "ok"]),
+        (
+            vec![
+                delta(charge.clone()),
+                result("ok"),
+                delta(named("")),
+                delta(json!({"index": 0, "function": {"arguments": "{\"amount\":1}"}})),
+                result("ok"),
+            ],
+            &["ok", "ok"],
+        ),
+        // Reported again: a call without a result in between, a result, and a whole message at the end.
+        (vec![delta(charge.clone()), delta(charge.clone()), result("ok"), result("ok")], &["ok"]),
+        (vec![delta(charge.clone()), result("ok"), message(charge.clone())], &["ok"]),
+    ] {
+        let tested = run_with_reply(move |_| {
+            chunks
+                .iter()
+                .cloned()
+                .fold(ChatCompletion::new(), ChatCompletion::chunk)
+                .text("Done.")
+                .finish("stop")
+        });
+        tested.assert_all_passed();
+        let turn = tested.case("a")["turns"][0].clone();
+        let calls = turn["tool_calls"].as_array().cloned().unwrap_or_default();
+        let told: Vec<Value> = calls.iter().map(|call| call["result"].clone()).collect();
+        assert_eq!(told, results, "{turn:#}");
+        let ids: Vec<Value> = calls.iter().map(|call| call["id"].clone()).collect();
+        assert_eq!(ids, ["call_0", "call_0#2"][..results.len()], "{turn:#}");
+        let is_noted = turn["notes"].to_string().contains("tool call id call_0 is used for two calls");
+        assert_eq!(is_noted, results.len() == 2, "{turn:#}");
+    }
+}
+
 #[test]
 fn accepts_unstreamed_completion() {
     let call =

@@ -510,8 +510,10 @@ impl CompletionReader {
         let (id, last_part) = (open.id.clone(), open.last_part);
         let reply = open.into_reply();
         let failed = |words: &str| protocol_error(format!("a result of tool call {id}, {words}"));
-        let call = self.pieces.call_with_id(&id).map(|call| &mut self.calls[call]);
-        let Some(PartialCall { started: Some((_, trace_id)), result, .. }) = call else {
+        let Some(number) = self.pieces.call_with_id(&id) else {
+            return Err(failed("which was never announced"));
+        };
+        let PartialCall { started: Some((_, trace_id)), result, .. } = &mut self.calls[number] else {
             return Err(failed("which was never announced"));
         };
         match result {
@@ -520,6 +522,7 @@ impl CompletionReader {
             Some(_) => return Err(failed("which already has another one")),
             None => *result = Some(reply.clone()),
         }
+        self.pieces.set_result(number);
         telling.record_streamed_result(trace_id, reply, Origin::Stream, last_part);
         Ok(())
     }
@@ -576,9 +579,14 @@ impl CompletionReader {
             let arguments = CallArguments::from_text(raw_arguments.clone());
             telling.record_streamed_arguments(&trace_id, arguments.clone(), arriving.last_part);
             // Results refer to calls by id, so each call needs a unique one.
-            let sent = self.pieces.id(number);
-            let is_usable = !sent.is_empty() && !ids.contains(sent);
-            let id = if is_usable { sent.to_string() } else { trace_id.to_string() };
+            let id = match self.pieces.id(number) {
+                "" => trace_id.to_string(),
+                id if ids.contains(id) => {
+                    telling.record_note(format!("tool call id {id} is used for two calls; both are counted"));
+                    trace_id.to_string()
+                }
+                id => id.to_string(),
+            };
             ids.insert(id.clone());
             let extra = arriving.extra;
             calls.push(CompletionCall { id, trace_id, name, arguments, raw_arguments, extra });
