@@ -327,6 +327,37 @@ fn a_call_after_the_result_of_its_id_is_another_call() {
     }
 }
 
+/// Some servers send calls and results without ids.
+#[test]
+fn a_result_with_an_empty_id_belongs_to_the_only_open_call() {
+    let call = |name: &str| {
+        chunk(json!({"tool_calls": [{"id": "", "function": {"name": name, "arguments": "{}"}}]}), None)
+    };
+    let result = |content: &str| chunk(json!({"role": "tool", "tool_call_id": "", "content": content}), None);
+    let reply = |chunks: Vec<Value>| {
+        chunks.into_iter().fold(ChatCompletion::new(), ChatCompletion::chunk).text("Done.").finish("stop")
+    };
+    let read = reply(vec![call("get"), result("one"), result("one"), call("get"), result("two")]);
+    let tested = run_with_reply(move |_| read.clone());
+    tested.assert_all_passed();
+    let calls = tested.case("a")["turns"][0]["tool_calls"].clone();
+    assert_eq!((&calls[0]["result"], &calls[1]["result"]), (&json!("one"), &json!("two")), "{calls}");
+    for (chunks, words) in [
+        (
+            vec![call("get"), call("pay"), result("ok")],
+            "a result has an empty `tool_call_id`, and several calls have no result: get, pay",
+        ),
+        (vec![result("ok")], "a result has an empty `tool_call_id`, and no tool call was announced"),
+        (
+            vec![call("get"), result("one"), result("two")],
+            "a result has an empty `tool_call_id`, and the last call, of get, already has another one",
+        ),
+    ] {
+        let read = reply(chunks);
+        assert_failed(&run_with_reply(move |_| read.clone()), 1, "protocol_error", words);
+    }
+}
+
 #[test]
 fn accepts_unstreamed_completion() {
     let call =

@@ -1,6 +1,6 @@
 //! Reads a reply, streamed or whole.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
@@ -10,7 +10,7 @@ use hotseat_model::{
     completion_error, completion_usage, is_error_object, merge_extra_members, reported_error,
     unstreamed_text,
 };
-use hotseat_trace::{ErrorInfo, Origin, TimeOffset, plain_text};
+use hotseat_trace::{ErrorInfo, Origin, TimeOffset, format_first, plain_text};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -19,6 +19,12 @@ use crate::connection::{OWN_API_ADVICE, TurnError, other_protocol_advice};
 use crate::message::json_text::{append_piece, joined, read_json, readable};
 use crate::message::{ToolReply, parse_content_output};
 use crate::target::{CallArguments, TurnRecorder, protocol_error};
+
+/// Beginning of the message about a result that names no call.
+const UNNAMED_RESULT: &str = "a result has an empty `tool_call_id`";
+
+/// Maximum number of calls that a message lists.
+const MAX_LISTED_CALLS: usize = 10;
 
 /// A chunk of a stream, or a whole completion.
 #[derive(Debug, Deserialize)]
@@ -247,6 +253,8 @@ pub(super) struct CompletionReader {
     extra: Map<String, Value>,
     pieces: ToolCallPieces,
     calls: Vec<PartialCall>,
+    /// Numbers of the calls without a result.
+    open_calls: BTreeSet<usize>,
     /// The result whose message has begun. Deltas without a role belong to it, until it is complete.
     open_result: Option<OpenResult>,
     /// Id of the first complete result that a text without a role follows.
@@ -509,22 +517,50 @@ impl CompletionReader {
         let Some(open) = self.open_result.take() else { return Ok(()) };
         let (id, last_part) = (open.id.clone(), open.last_part);
         let reply = open.into_reply();
+        let number = self.call_of_result(&id)?;
         let failed = |words: &str| protocol_error(format!("a result of tool call {id}, {words}"));
-        let Some(number) = self.pieces.call_with_id(&id) else {
-            return Err(failed("which was never announced"));
-        };
-        let PartialCall { started: Some((_, trace_id)), result, .. } = &mut self.calls[number] else {
+        let PartialCall { started: Some((name, trace_id)), result, .. } = &mut self.calls[number] else {
             return Err(failed("which was never announced"));
         };
         match result {
             // The server reports it again.
             Some(known) if *known == reply => return Ok(()),
+            Some(_) if id.is_empty() => {
+                let message =
+                    format!("{UNNAMED_RESULT}, and the last call, of {name}, already has another one");
+                return Err(protocol_error(message));
+            }
             Some(_) => return Err(failed("which already has another one")),
             None => *result = Some(reply.clone()),
         }
         self.pieces.set_result(number);
+        self.open_calls.remove(&number);
         telling.record_streamed_result(trace_id, reply, Origin::Stream, last_part);
         Ok(())
+    }
+
+    /// Returns the number of the call of a result: that with its id; without an id, the only one that has no result, or the last
+    /// one if all have.
+    fn call_of_result(&self, id: &str) -> Result<usize, TurnError> {
+        if !id.is_empty() {
+            let unknown = || protocol_error(format!("a result of tool call {id}, which was never announced"));
+            return self.pieces.call_with_id(id).ok_or_else(unknown);
+        }
+        let mut open = self.open_calls.iter();
+        match (open.next(), open.next()) {
+            (Some(&only), None) => Ok(only),
+            (None, _) => {
+                self.calls.len().checked_sub(1).ok_or_else(|| {
+                    protocol_error(format!("{UNNAMED_RESULT}, and no tool call was announced"))
+                })
+            }
+            (Some(_), Some(_)) => {
+                let name = |call: &usize| self.calls[*call].started.as_ref().map(|(name, _)| name.clone());
+                let names: Vec<String> = self.open_calls.iter().filter_map(name).collect();
+                let names = format_first(&names, MAX_LISTED_CALLS);
+                Err(protocol_error(format!("{UNNAMED_RESULT}, and several calls have no result: {names}")))
+            }
+        }
     }
 
     /// Records the text since the last result as a message. What follows a result is the next message.
@@ -547,6 +583,7 @@ impl CompletionReader {
         let PlacedPiece { call: number, name, extra, .. } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PartialCall::default());
+            self.open_calls.insert(number);
         }
         let call = &mut self.calls[number];
         if call.started.is_none() && !name.is_empty() {
