@@ -659,6 +659,28 @@ fn unanswered_calls_never_pass() {
         assert_failed(&tested, 1, "protocol_error", &words);
     }
 
+    // The last finish reason counts only if text shows that the reply went on.
+    let (called, stopped) = (chunk(json!({}), Some("tool_calls")), chunk(json!({}), Some("stop")));
+    let text = chunk(json!({"role": "assistant", "content": "Done."}), None);
+    for (chunks, is_done) in [
+        (vec![called.clone(), text.clone(), stopped.clone()], true),
+        (vec![called.clone(), stopped], false),
+        (vec![called.clone(), text.clone()], false),
+        (vec![called.clone(), text, called], false),
+    ] {
+        let tested = run_with_reply(move |_| {
+            let start = ChatCompletion::new().tool(0, "c", "get", &json!({}));
+            let all = chunks.iter().cloned().fold(start, ChatCompletion::chunk);
+            all.without_end().bytes("data: [DONE]\n\n")
+        });
+        match is_done {
+            true => tested.assert_all_passed(),
+            false => {
+                assert_failed(&tested, 1, "test_error", "the agent called tool get and awaits its result")
+            }
+        }
+    }
+
     let server = FakeAgent::start(|_| {
         ChatCompletion::new().tool(0, "c", "confirm", &json!({"what": "x"})).finish("tool_calls")
     });

@@ -260,6 +260,8 @@ pub(super) struct CompletionReader {
     /// Id of the first complete result that a text without a role follows.
     unmarked_text: Option<String>,
     finish_reason: Option<Arc<str>>,
+    /// A finish reason `tool_calls` that text follows. It counts only if no other one comes.
+    step_reason: Option<Arc<str>>,
     usage: Option<Value>,
     model: Option<String>,
     awaiting: Option<bool>,
@@ -299,7 +301,7 @@ impl CompletionReader {
 
     /// Returns the finish reason, if known.
     pub(super) fn finish_reason(&self) -> Option<&str> {
-        self.finish_reason.as_deref()
+        self.finish_reason.as_deref().or(self.step_reason.as_deref())
     }
 
     /// Reads the data of the next stream event.
@@ -479,6 +481,7 @@ impl CompletionReader {
             false => {
                 self.text_started.get_or_insert_with(|| telling.now());
                 append_piece(&mut self.text, &content);
+                self.end_step(&content);
             }
         }
         let calls = message.tool_calls.unwrap_or_default();
@@ -488,6 +491,16 @@ impl CompletionReader {
                 .map_err(|error| protocol_error(format!("{what} is ambiguous: {error}")))?;
         }
         Ok(())
+    }
+
+    /// Notes that a reply goes on with a text: a bridge that forwards each step of its model also forwards its finish reason.
+    fn end_step(&mut self, text: &str) {
+        let is_step = |reason: &mut Arc<str>| StopReason::from_provider(reason) == StopReason::ToolUse;
+        if !text.trim().is_empty()
+            && let Some(reason) = self.finish_reason.take_if(is_step)
+        {
+            self.step_reason = Some(reason);
+        }
     }
 
     /// Returns what the text of a whole message adds to the text that was streamed before it, or since the last result.
@@ -657,8 +670,9 @@ impl CompletionReader {
                 "the text after the result of tool call {id} has no role; it is read as text of the agent"
             ));
         }
-        telling.check_finish_reason(self.finish_reason.as_deref())?;
-        if let Some(reason) = self.finish_reason.as_deref()
+        let finish_reason = self.finish_reason.or(self.step_reason);
+        telling.check_finish_reason(finish_reason.as_deref())?;
+        if let Some(reason) = finish_reason.as_deref()
             && StopReason::from_provider(reason) == StopReason::ToolUse
             && calls.is_empty()
         {
@@ -672,7 +686,7 @@ impl CompletionReader {
             calls,
             usage: self.usage,
             model: self.model,
-            finish_reason: self.finish_reason,
+            finish_reason,
         })
     }
 }
