@@ -1187,6 +1187,9 @@ fn server_errors_are_agent_errors() {
     let in_stream = told.clone();
     let tested = run_with_reply(move |_| FakeReply::sse().event(in_stream.clone()));
     assert_failed(&tested, 1, "agent_error", "the agent failed: no such model (model_not_found)");
+    let listed = json!([told]);
+    let tested = run_with_reply(move |_| FakeReply::json(200, &listed));
+    assert_failed(&tested, 1, "agent_error", "the agent failed: no such model (model_not_found)");
     assert_failed(&run_with_reply(move |_| FakeReply::json(200, &told)), 1, "agent_error", "no such model");
     for data in [r#"{"message": "out of memory"}"#, r#"{"error": "out of memory"}"#, "out of memory"] {
         let stream = format!("event: error\ndata: {data}\n\n");

@@ -345,13 +345,7 @@ impl CompletionReader {
             telling.record_raw(received);
         }
         check_value_count(data).map_err(|words| protocol_error(format!("{what} {words}")))?;
-        let chunk: CompletionChunk = serde_json::from_str(&readable(data)).map_err(|error| {
-            let words = match error.is_data() {
-                true => format!("is not a chat completion ({error})"),
-                false => JsonReadError::from(error).to_string(),
-            };
-            protocol_error(format!("{what} {words}: {}", excerpt(data, 200)))
-        })?;
+        let chunk = parse_chunk(data, what, telling)?;
         let CompletionChunk { error, base_resp, x_groq, .. } = &chunk;
         if let Some(error) = completion_error(error.as_ref(), base_resp.as_ref(), x_groq.as_ref()) {
             return Err(run_failure(error, telling));
@@ -689,6 +683,24 @@ impl CompletionReader {
             finish_reason,
         })
     }
+}
+
+/// Parses data of a stream, or a whole completion. Fails with the error of the server if the data is a list with one, as Gemini
+/// sends it.
+fn parse_chunk(data: &str, what: &str, telling: &mut TurnRecorder<'_>) -> Result<CompletionChunk, TurnError> {
+    let data = readable(data);
+    serde_json::from_str(&data).map_err(|error| {
+        let listed: Option<Vec<Value>> = serde_json::from_str(&data).ok();
+        let mut entries = listed.iter().flatten();
+        if let Some(told) = entries.find_map(|entry| reported_error(entry.get("error"))) {
+            return run_failure(told, telling);
+        }
+        let words = match error.is_data() {
+            true => format!("is not a chat completion ({error})"),
+            false => JsonReadError::from(error).to_string(),
+        };
+        protocol_error(format!("{what} {words}: {}", excerpt(&data, 200))).into()
+    })
 }
 
 /// Records an error of the server and returns it.
