@@ -20,7 +20,7 @@ use super::client::{
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
-use request::CompletionMessage;
+use request::{CompletionMessage, HistoryCall};
 
 /// Reason given to the agent when it asks for an approval.
 const NO_APPROVAL_REASON: &str = "this client cannot ask for approvals";
@@ -181,7 +181,7 @@ impl ChatAnswer {
         };
         let mut message = json!({"role": "assistant", "content": content, "refusal": null});
         if !ending.calls.is_empty() {
-            message["tool_calls"] = ending.calls.iter().map(tool_call_json).collect();
+            message["tool_calls"] = ending.calls.iter().map(|call| history_call(call).to_json()).collect();
         }
         let mut response = json!({
             "id": self.head.id,
@@ -227,7 +227,7 @@ impl ChatAnswer {
                     let refusal = RequestError::new(RequestErrorKind::Failed, failure.message.clone());
                     return Err(RequestError { code: failure.code.clone(), ..refusal });
                 }
-                let calls = ending.calls.iter().map(|call| call.call.to_string()).collect();
+                let calls = ending.calls.iter().map(history_call).collect();
                 self.messages.push(CompletionMessage::Assistant { text: self.text.clone(), calls });
                 self.agent.chat_histories.put(&self.messages, self.conversation.clone());
                 return Ok(ChatStep::Finished(ending));
@@ -307,7 +307,7 @@ impl ChatAnswer {
     fn last_chunks(&self, ending: &ExchangeEnd) -> Vec<Value> {
         let mut chunks = Vec::new();
         for (index, call) in ending.calls.iter().enumerate() {
-            let mut call = tool_call_json(call);
+            let mut call = history_call(call).to_json();
             call["index"] = json!(self.shown.as_ref().map_or(0, Vec::len) + index);
             chunks.push(self.chunk(json!({"tool_calls": [call]}), None));
         }
@@ -468,17 +468,22 @@ fn trailing_user_messages(messages: &[CompletionMessage]) -> usize {
 fn context_message(said: &CompletionMessage) -> Value {
     match said {
         CompletionMessage::User(text) => json!({"role": "user", "content": text}),
-        CompletionMessage::Assistant { text, .. } => json!({"role": "assistant", "content": text}),
-        CompletionMessage::Tool { content, .. } => json!({"role": "tool", "content": content}),
+        CompletionMessage::Assistant { text, calls } if calls.is_empty() => {
+            json!({"role": "assistant", "content": text})
+        }
+        CompletionMessage::Assistant { text, calls } => {
+            let calls: Vec<Value> = calls.iter().map(HistoryCall::to_json).collect();
+            json!({"role": "assistant", "content": text, "tool_calls": calls})
+        }
+        CompletionMessage::Tool { call, content } => {
+            json!({"role": "tool", "tool_call_id": call, "content": content})
+        }
     }
 }
 
-fn tool_call_json(call: &PendingClientCall) -> Value {
-    json!({
-        "id": call.call,
-        "type": "function",
-        "function": {"name": call.tool, "arguments": arguments_text(&call.input)},
-    })
+fn history_call(call: &PendingClientCall) -> HistoryCall {
+    let function = json!({"name": call.tool, "arguments": arguments_text(&call.input)});
+    HistoryCall { id: call.call.to_string(), function }
 }
 
 fn finish_reason(ending: &ExchangeEnd) -> &'static str {

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use hotseat_model::ModelTool;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::client::{
     RequestError, check_user_text, client_tool, content_string, nullable, parse_body, parse_member,
@@ -42,8 +42,8 @@ pub enum CompletionMessage {
     Assistant {
         /// Text of the message.
         text: String,
-        /// The ids of the calls.
-        calls: Vec<String>,
+        /// Its calls.
+        calls: Vec<HistoryCall>,
     },
     /// Answer of a client tool.
     Tool {
@@ -52,6 +52,30 @@ pub enum CompletionMessage {
         /// Content of the answer.
         content: String,
     },
+}
+
+/// Tool call of the agent in the history. Its id identifies it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(expecting = "an object")]
+pub struct HistoryCall {
+    /// The id of the call.
+    pub id: String,
+    /// Name of the tool and arguments, as the client has them.
+    #[serde(default)]
+    pub function: Value,
+}
+
+impl HistoryCall {
+    /// Returns the call as member of a message.
+    pub fn to_json(&self) -> Value {
+        json!({"id": self.id, "type": "function", "function": self.function})
+    }
+}
+
+impl Hash for HistoryCall {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
 }
 
 /// Of the agent's text, only what is not whitespace counts: a client that was shown calls separates the text before and after a
@@ -109,14 +133,8 @@ struct WireHistoryMessage {
     #[serde(default)]
     content: Value,
     #[serde(default, deserialize_with = "nullable")]
-    tool_calls: Vec<WireHistoryCall>,
+    tool_calls: Vec<HistoryCall>,
     tool_call_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct WireHistoryCall {
-    id: String,
 }
 
 #[derive(Deserialize)]
@@ -148,8 +166,8 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
         messages.push(match message.role.as_str() {
             "user" => CompletionMessage::User(content),
             "assistant" => {
-                let calls: Vec<String> = message.tool_calls.into_iter().map(|call| call.id).collect();
-                made_calls.extend(calls.iter().cloned());
+                let calls = message.tool_calls;
+                made_calls.extend(calls.iter().map(|call| call.id.clone()));
                 CompletionMessage::Assistant { text: content, calls }
             }
             "tool" => {

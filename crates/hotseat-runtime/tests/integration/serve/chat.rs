@@ -390,11 +390,12 @@ async fn unknown_call_results_are_sent_with_question() {
     let model = scripted([Rule::new()
         .turn(1)
         .user("which color")
-        .system("Earlier messages of this conversation.*red")
+        .system("Earlier messages of this conversation.*c1.*pick.*from.*paints.*tool_call_id.*c1.*red")
         .say("Red it is.")]);
     let served = serve(&persona("Helper"), model).await;
     let mut chat = ChatClient::new(&served, "helper", false);
-    let call = json!({"id": "c1", "type": "function", "function": {"name": "pick", "arguments": "{}"}});
+    let function = json!({"name": "pick", "arguments": "{\"from\":\"paints\"}"});
+    let call = json!({"id": "c1", "type": "function", "function": function});
     chat.messages = vec![
         json!({"role": "user", "content": "which color"}),
         json!({"role": "assistant", "content": null, "tool_calls": [call]}),
