@@ -130,7 +130,7 @@ impl McpToolResult {
         }
     }
 
-    /// Reads the result of `tools/call`. Content that is missing is empty.
+    /// Reads the result of `tools/call`. Content that is missing is empty, and members that are null are absent.
     ///
     /// # Errors
     /// What is wrong with a result that violates the protocol. Clients read such results differently.
@@ -148,12 +148,12 @@ impl McpToolResult {
             Some(Value::Bool(is_error)) => *is_error,
             Some(_) => return Err(InvalidResult("`isError` is neither true nor false")),
         };
-        if members.get("resultType").is_some_and(|kind| kind != "complete") {
+        if members.get("resultType").is_some_and(|kind| !kind.is_null() && kind != "complete") {
             return Err(InvalidResult("its `resultType` is not known"));
         }
         Ok(McpToolResult {
             content,
-            structured: members.get("structuredContent").cloned(),
+            structured: members.get("structuredContent").filter(|value| !value.is_null()).cloned(),
             is_error,
             meta: members.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default(),
         })

@@ -51,6 +51,7 @@ mod mcp_effects;
 mod mcp_joined_calls;
 mod mcp_program_failures;
 mod mcp_questions;
+mod mcp_results;
 mod model_tool_calls;
 mod named_hooks;
 mod openai;
