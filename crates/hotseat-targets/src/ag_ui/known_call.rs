@@ -80,6 +80,13 @@ impl KnownArguments {
         }
     }
 
+    /// Returns true if streamed arguments cannot be complete. Only objects that end as such are parsed, since each chunk may ask.
+    pub fn is_incomplete(text: &str) -> bool {
+        let text = text.trim();
+        (text.starts_with('{') && !text.ends_with('}'))
+            || matches!(KnownArguments::parse(text), KnownArguments::Invalid(_))
+    }
+
     /// Returns the arguments as a text. Equal arguments have equal texts.
     pub fn canonical_text(&self) -> String {
         match self {

@@ -47,8 +47,7 @@ impl RunFold<'_> {
                 let again = ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id };
                 let is_answered = call.result_source.is_some();
                 // An open call continues, unless its arguments are complete: then they are sent again.
-                let goes_on = !open.is_complete
-                    && matches!(KnownArguments::parse(&open.text), KnownArguments::Invalid(_));
+                let goes_on = !open.is_complete && KnownArguments::is_incomplete(&open.text);
                 let is_complete = !goes_on && !open.text.is_empty();
                 let again = (is_answered || is_complete_in_run || is_complete).then_some(again);
                 if is_complete {

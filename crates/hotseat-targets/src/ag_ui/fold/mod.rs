@@ -31,6 +31,7 @@ pub use self::run::{
     FinishedRun, FoldOptions, OpenInterrupt, PayloadSink, ProtocolStrictness, RunEnd, RunFold, RunRequest,
     UnansweredCall,
 };
+use super::known_call::KnownArguments;
 use super::wire::{self, Event};
 use crate::connection::lines::check_value_count;
 
@@ -215,10 +216,11 @@ impl RunFold<'_> {
             Event::ToolEnd(e) => {
                 let id = self.thread.known_id(e.tool_call_id);
                 self.add_call_metadata(&id, e.metadata);
-                if !e.is_implied
-                    && let Some(open) = self.open_calls.get_mut(&id)
-                {
-                    open.last_part = None;
+                match self.open_calls.get_mut(&id) {
+                    // Chunks of several calls may interleave: the call goes on with its next chunk, or ends with the run.
+                    Some(open) if e.is_implied && KnownArguments::is_incomplete(&open.text) => return Ok(()),
+                    Some(open) if !e.is_implied => open.last_part = None,
+                    _ => {}
                 }
                 self.tool_end(&id, out);
             }

@@ -169,6 +169,31 @@ fn chunks_with_same_id_are_joined() {
     }
 }
 
+/// Models that call several tools at once may send their arguments in turns.
+#[test]
+fn interleaved_chunks_of_calls_are_joined() {
+    let (one, two) = (Some(("k1", "get")), Some(("k2", "put")));
+    let told = assert_passes(vec![
+        call(one, "{\"a\""),
+        call(two, "{\"b\":{}"),
+        call(one, ":1"),
+        call(two, ",\"c\":2}"),
+        call(one, "}"),
+    ]);
+    assert_eq!(told.calls(), [r#"1 get {"a":1} → nothing"#, r#"1 put {"b":{},"c":2} → nothing"#]);
+    let told = assert_passes(vec![call(one, "{\"a\""), text(Some("m"), "Hi"), call(one, ":1}")]);
+    assert_eq!(told.calls(), [r#"1 get {"a":1} → nothing"#]);
+    // Complete arguments are those of a call of their own.
+    let events = vec![call(one, "{\"a\":1}"), call(two, "{}"), call(one, "{\"a\":2}")];
+    let told = run_turn_with(play_events(events)).passed();
+    let mut calls = told.calls();
+    calls.sort();
+    assert_eq!(calls, [r#"1 get {"a":1} → nothing"#, r#"1 get {"a":2} → nothing"#, "1 put {} → nothing"]);
+    // Arguments that stay incomplete are noted.
+    let told = run_turn_with(play_events(vec![call(one, "{\"a\""), call(two, "{}")])).passed();
+    assert_eq!(told.calls().len(), 2);
+}
+
 /// A351: the end of the stream also ends open items.
 #[test]
 fn end_of_run_completes_open_chunks() {
