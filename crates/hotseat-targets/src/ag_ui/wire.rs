@@ -60,6 +60,16 @@ fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
     })
 }
 
+/// The message of a `RUN_ERROR` that has none.
+fn no_message() -> String {
+    "RUN_ERROR without a `message`".to_string()
+}
+
+/// Reads the message of a failed run, which has failed also without one.
+fn error_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(said(deserializer)?.filter(|text| !text.trim().is_empty()).unwrap_or_else(no_message))
+}
+
 /// Returns the text of an error member. Producers also write `false` or an empty text for no error.
 pub fn error_text(error: &Value) -> Option<String> {
     match error {
@@ -150,7 +160,10 @@ bodies! {
         #[serde(default)] outcome: Option<WireOutcome>,
         #[serde(default, deserialize_with = "optional_value")] usage: Option<Value>,
     }
-    RunError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
+    RunError {
+        #[serde(default = "no_message", deserialize_with = "error_message")] message: String,
+        #[serde(default, deserialize_with = "said")] code: Option<String>,
+    }
     Step { step_name: String }
     Span { #[serde(default)] message_id: Option<Arc<str>> }
     ReasoningDelta { #[serde(default)] message_id: Option<Arc<str>>, delta: String }

@@ -45,6 +45,21 @@ fn error_code_may_be_a_number() {
     coded(json!(null)).failed(AgentError, "the agent failed: boom");
 }
 
+/// The agent says that it failed, also if it does not say why.
+#[test]
+fn a_run_error_without_a_message_is_one_of_the_agent() {
+    for event in [
+        json!({"type": "RUN_ERROR"}),
+        json!({"type": "RUN_ERROR", "message": null}),
+        json!({"type": "RUN_ERROR", "message": "", "code": "E1"}),
+    ] {
+        run_turn_with(move |run| run.started().raw_event(event.clone()))
+            .failed(AgentError, "the agent failed: RUN_ERROR without a `message`");
+    }
+    run_turn_with(|run| run.started().raw_event(json!({"type": "RUN_ERROR", "message": {"why": "boom"}})))
+        .failed(AgentError, r#"the agent failed: {"why":"boom"}"#);
+}
+
 /// A422, A423
 #[test]
 fn expected_error_passes() {

@@ -236,7 +236,7 @@ fn invalid_event_member_is_named_with_event_number() {
             "event 2: TEXT_MESSAGE_CONTENT: invalid type",
         ),
         (r#"{"type":"MESSAGES_SNAPSHOT","messages":{}}"#, "event 2: MESSAGES_SNAPSHOT: invalid type"),
-        (r#"{"type":"RUN_ERROR"}"#, "event 2: RUN_ERROR: missing field `message`"),
+        (r#"{"type":"STEP_STARTED"}"#, "event 2: STEP_STARTED: missing field `stepName`"),
     ] {
         run_with_bytes(format!("data: {{\"type\":\"RUN_STARTED\"}}\n\ndata: {event}\n\n"))
             .failed(ProtocolError, words);
