@@ -176,9 +176,11 @@ impl McpTool {
         }
     }
 
-    /// Reads an entry of `tools/list`. Fails if the name is missing, or a member has the wrong type.
+    /// Reads an entry of `tools/list`. Members that are null are absent. Fails if the name is missing, or a member has the wrong
+    /// type.
     pub fn from_json(tool: &Value) -> Result<McpTool, DefinitionProblem> {
         let mut extra = tool.as_object().cloned().ok_or(DefinitionProblem::NoTool)?;
+        extra.retain(|_, member| !member.is_null());
         let Some(Value::String(name)) = extra.shift_remove("name") else {
             return Err(DefinitionProblem::NoToolName);
         };

@@ -324,3 +324,13 @@ fn a_schema_that_cannot_be_used_is_named_with_the_reason() {
     let rechecked = project.hotseat(&["recheck", "last"]);
     assert!(rechecked.stdout.contains("lists a tool that cannot be used"), "{rechecked}");
 }
+
+#[test]
+fn members_of_a_listed_tool_that_are_null_are_absent() {
+    let agent = agent();
+    let suite = format!("name: a\nturns: [{{ user: 'listing [{{\"order_id\": 1}}]' }}]\n{VALID}");
+    let tool = "{'name': 'charge_card', 'description': None, 'inputSchema': None, 'outputSchema': None}], 'nextCursor': None";
+    let program = INVALID_SCHEMA_SERVER.replace("{'name': 'charge_card', 'inputSchema': schema}]", tool);
+    let bank = "mcp: { bank: { type: proxy, command: [python3, bank.py] } }\n";
+    project(&agent, bank, &suite).file("bank.py", &program).test(&[]).assert_all_passed();
+}

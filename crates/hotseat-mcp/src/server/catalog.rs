@@ -165,7 +165,7 @@ pub(super) fn list_page(
     page_size: Option<usize>,
     cursor: Option<&Value>,
 ) -> Result<Value, RpcError> {
-    let start = match cursor {
+    let start = match given_cursor(cursor) {
         None => 0,
         Some(cursor) => cursor
             .as_str()
@@ -180,6 +180,11 @@ pub(super) fn list_page(
         result["nextCursor"] = json!(URL_SAFE_NO_PAD.encode(format!("{member}:{end}")));
     }
     Ok(result)
+}
+
+/// Returns the cursor of a page. Null and an empty text are none.
+pub(super) fn given_cursor(cursor: Option<&Value>) -> Option<&Value> {
+    cursor.filter(|cursor| !cursor.is_null() && *cursor != "")
 }
 
 fn read_cursor(member: &str, cursor: &str) -> Option<usize> {

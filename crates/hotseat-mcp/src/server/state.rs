@@ -9,7 +9,7 @@ use hotseat_http::HttpClients;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::catalog::ToolCatalog;
+use super::catalog::{ToolCatalog, given_cursor};
 use super::faults::FaultState;
 use super::program_failure::ProgramFailure;
 use super::sessions::ClientSession;
@@ -296,7 +296,7 @@ impl ListedTools {
         params: &Map<String, Value>,
         result: &Value,
     ) -> Option<(Vec<String>, Vec<Value>)> {
-        if !params.contains_key("cursor") {
+        if given_cursor(params.get("cursor")).is_none() {
             (self.names, self.entries, self.bytes) = Default::default();
         }
         let entries = || result.get("tools").and_then(Value::as_array).into_iter().flatten();
@@ -309,7 +309,7 @@ impl ListedTools {
                 self.entries.push(entry.clone());
             }
         }
-        let is_complete = result.get("nextCursor").is_none() && self.names.len() < MAX_LISTED_TOOLS;
+        let is_complete = given_cursor(result.get("nextCursor")).is_none() && self.names.len() < MAX_LISTED_TOOLS;
         is_complete.then(|| (self.names.clone(), std::mem::take(&mut self.entries)))
     }
 }
