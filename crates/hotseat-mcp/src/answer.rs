@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use hotseat_document::json::read_bytes;
 use hotseat_schema::JsonSchema;
+use hotseat_trace::{json_equal, plain_text};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
@@ -177,15 +179,68 @@ impl McpToolResult {
         result
     }
 
-    /// The texts of the content, one per line.
+    /// The texts of the content, one per line: those of blocks of text and of embedded resources.
     pub fn text(&self) -> String {
-        let texts = self.content.iter().filter_map(|block| block.get("text").and_then(Value::as_str));
-        texts.collect::<Vec<_>>().join("\n")
+        self.content.iter().filter_map(block_text).collect::<Vec<_>>().join("\n")
     }
 
-    /// The value of the result: `structuredContent` if there is one, otherwise its text.
+    /// The value of the result, with all that its client gets: `structuredContent` if there is one, otherwise the text. Blocks that
+    /// neither of them shows are in it as they are: as a list, or as the member `content` of `structuredContent`.
     pub fn value(&self) -> Value {
-        self.structured.clone().unwrap_or_else(|| Value::String(self.text()))
+        let Some(structured) = &self.structured else {
+            return match self.content.iter().all(|block| block_text(block).is_some()) {
+                true => Value::String(self.text()),
+                false => Value::Array(self.content.clone()),
+            };
+        };
+        if self.repeats(structured) {
+            return structured.clone();
+        }
+        let mut value = match structured {
+            Value::Object(members) if !members.contains_key("content") => structured.clone(),
+            other => json!({"structuredContent": other}),
+        };
+        value["content"] = Value::Array(self.content.clone());
+        value
+    }
+
+    /// The text of an error: that of the content, or the [value](Self::value) as JSON if it contains more.
+    pub fn error_text(&self) -> String {
+        match (self.value(), self.text()) {
+            (value, text) if !text.is_empty() && self.structured.as_ref() == Some(&value) => text,
+            (value, _) => plain_text(&value),
+        }
+    }
+
+    /// Whether the blocks contain no more than a value: its JSON, or that of its only member, which servers add to values that are no
+    /// objects. A list may have a block for each entry.
+    fn repeats(&self, structured: &Value) -> bool {
+        let is_same = |(block, value): (&Value, &Value)| match (block_text(block), value) {
+            (Some(text), Value::String(value)) => text == value,
+            (Some(text), value) => read_bytes(text.as_bytes()).is_ok_and(|read| json_equal(&read, value)),
+            (None, _) => false,
+        };
+        let wrapped = structured.as_object().filter(|members| members.len() == 1);
+        let wrapped = wrapped.and_then(|members| members.values().next());
+        [Some(structured), wrapped].into_iter().flatten().any(|value| {
+            match (self.content.as_slice(), value) {
+                ([], _) => true,
+                ([block], value) if is_same((block, value)) => true,
+                (blocks, Value::Array(entries)) if blocks.len() == entries.len() => {
+                    blocks.iter().zip(entries).all(is_same)
+                }
+                _ => false,
+            }
+        })
+    }
+}
+
+/// Returns the text of a block of text or of an embedded resource. `None` for all other blocks.
+fn block_text(block: &Value) -> Option<&str> {
+    match block["type"].as_str()? {
+        "text" => block["text"].as_str(),
+        "resource" => block["resource"]["text"].as_str(),
+        _ => None,
     }
 }
 

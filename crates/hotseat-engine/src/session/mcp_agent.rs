@@ -549,7 +549,7 @@ impl McpObserver {
             origin,
         };
         match outcome {
-            Ok(result) if result.is_error => self.events.emit(at, failed(None, result.text())),
+            Ok(result) if result.is_error => self.events.emit(at, failed(None, result.error_text())),
             Ok(result) => {
                 let output = result.value();
                 self.events.emit(at, ToolCompleted { turn_id, tool_call_id, output, origin })

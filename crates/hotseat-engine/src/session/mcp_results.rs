@@ -81,20 +81,45 @@ pub(super) fn differing_results(turn: &ConversationTurn) -> Vec<String> {
     differing.take(MAX_DIFFERING_RESULTS).collect()
 }
 
-/// Returns true if a claimed result may be the answer. Agents wrap it, write it as text in their own way, or cut it.
+/// Returns true if a claimed result may be the answer. Agents wrap it, write it as text in their own way, cut it, or report only its
+/// structured content or its blocks.
 fn agrees(claimed: &Value, answered: &Value) -> bool {
     let is_json = |value: &Value| value.is_object() || value.is_array();
-    // An answer with structured content also has a text, which the trace does not contain.
+    // An answer with structured content also has a text, which the trace may not contain.
     if claimed == answered || (is_json(answered) && !is_json(claimed)) {
         return true;
     }
-    let letters = |value: &Value| -> String {
-        let text = plain_text(value);
-        let is_kept = |letter: &char| !letter.is_whitespace() && !matches!(letter, '\\' | '"' | '\'');
-        text.chars().filter(is_kept).flat_map(char::to_lowercase).collect()
+    let claimed = letters(claimed);
+    let agrees_with = |part: &Value| {
+        let part = letters(part);
+        claimed.contains(&part) || part.starts_with(&claimed)
     };
-    let (claimed, answered) = (letters(claimed), letters(answered));
-    claimed.contains(&answered) || answered.starts_with(&claimed)
+    // Each line may be a block of its own.
+    let has_lines = |text: &str| text.lines().all(|line| claimed.contains(&letters(&Value::from(line))));
+    let parts = match answered {
+        Value::String(text) => return agrees_with(answered) || has_lines(text),
+        Value::Object(members) if members.contains_key("content") => {
+            let mut structured = members.clone();
+            let content = structured.shift_remove("content").unwrap_or_default();
+            let only = structured.shift_remove("structuredContent").filter(|_| structured.is_empty());
+            vec![content, only.unwrap_or(Value::Object(structured))]
+        }
+        _ => Vec::new(),
+    };
+    // Frameworks write blocks that are no text in their own form.
+    let has_texts = |part: &Value| {
+        let blocks = part.as_array().filter(|blocks| blocks.iter().all(|block| block["type"].is_string()));
+        blocks.is_some_and(|blocks| blocks.iter().filter_map(|block| block["text"].as_str()).all(has_lines))
+    };
+    let mut parts = parts.iter().chain([answered]);
+    parts.any(|part| agrees_with(part) || has_texts(part))
+}
+
+/// Returns the letters of a value that no way of writing it changes.
+fn letters(value: &Value) -> String {
+    let text = plain_text(value);
+    let is_kept = |letter: &char| !letter.is_whitespace() && !matches!(letter, '\\' | '"' | '\'');
+    text.chars().filter(is_kept).flat_map(char::to_lowercase).collect()
 }
 
 /// Says how often a tool was called although its fault was not reached. Each call says whether another fault broke it.
