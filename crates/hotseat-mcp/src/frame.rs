@@ -19,7 +19,8 @@ pub enum Frame {
     Request { id: Value, method: String, params: Map<String, Value> },
     /// A notification, without an answer.
     Notification { method: String, params: Map<String, Value> },
-    /// The answer to a request of the other side. The identifier is null if the peer could not read it.
+    /// The answer to a request of the other side. The identifier is null if it has none: the peer could not read the
+    /// request, or answers a notification.
     Response { id: Value, outcome: Result<Value, RpcError> },
 }
 
@@ -108,10 +109,15 @@ impl Frame {
             Value::Array(_) => return Err(invalid(&Value::Null, "batches are not supported")),
             _ => return Err(invalid(&Value::Null, "a message must be an object")),
         };
+        let has_error = frame.get("error").is_some_and(|error| !error.is_null());
+        let is_notification = method_of(&frame).is_some_and(|method| method.starts_with("notifications/"));
         let id = match frame.remove("id") {
+            // Clients ignore answers without an id, and the id of a notification if it is null.
+            None if has_error && !frame.contains_key("method") => Some(Value::Null),
             None => None,
             Some(id @ (Value::String(_) | Value::Number(_))) => Some(comparable_id(id)),
-            Some(Value::Null) if frame.contains_key("error") => Some(Value::Null),
+            Some(Value::Null) if !frame.contains_key("method") => Some(Value::Null),
+            Some(Value::Null) if is_notification => None,
             Some(_) => return Err(invalid(&Value::Null, "`id` must be a text or a number")),
         };
         let shown = id.clone().unwrap_or(Value::Null);
@@ -123,7 +129,7 @@ impl Frame {
                 return Err(invalid(&shown, "`method` must be a text"));
             };
             let mut params = match frame.remove("params") {
-                None => Map::new(),
+                None | Some(Value::Null) => Map::new(),
                 Some(Value::Object(params)) => params,
                 Some(_) => return Err(invalid(&shown, "`params` must be an object")),
             };
@@ -160,6 +166,10 @@ impl Frame {
             Frame::Response { id, outcome } => response(id, outcome),
         }
     }
+}
+
+fn method_of(frame: &Map<String, Value>) -> Option<&str> {
+    frame.get("method")?.as_str()
 }
 
 /// Returns an identifier in the form in which it is compared: 1.0 is 1.

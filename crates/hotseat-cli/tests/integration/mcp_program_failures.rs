@@ -137,9 +137,28 @@ fn forms_of_messages_that_mean_the_same_are_accepted() {
         let run = run_program(&answer, "");
         assert_eq!(run.case("a")["turns"][0]["output"], output, "{answer}");
     }
+    // Answers to notifications, and notifications in the forms of lenient servers.
+    for message in [
+        r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"no handler"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":null}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"notifications/tools/list_changed"}"#,
+    ] {
+        let run = run_program(&format!("        print('{message}')\n{}", ok("charged")), "");
+        assert_eq!(run.case("a")["turns"][0]["output"], "paid \"charged\"", "{message} {}", run.output);
+        let notes = run.case("a")["turns"][0]["notes"].to_string();
+        assert_eq!(
+            notes.contains("without the id of a request, which is ignored"),
+            !message.contains("method"),
+            "{notes}"
+        );
+    }
     let both = ok("charged") + "        answer['error'] = {'code': 1, 'message': 'declined'}\n";
-    let words = "printed an invalid message: a message has both `result` and `error`";
-    run_program(&both, "").assert_failure("a", "test_error", &[words]);
+    let words = [
+        "printed an invalid message: a message has both `result` and `error`; the line is: {",
+        "; let the program answer each request once, with JSON-RPC 2.0 and the id of the request",
+    ];
+    run_program(&both, "").assert_failure("a", "test_error", &words);
 }
 
 #[test]

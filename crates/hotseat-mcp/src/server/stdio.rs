@@ -32,7 +32,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(1);
 const MAX_WAITING_MESSAGES: usize = 64;
 /// Number of bytes for which there is room before each read.
 const READ_BYTES: usize = 8 * 1024;
-/// Number of bytes of an ignored line that a note shows.
+/// Number of bytes of a line that a message shows.
 const MAX_NOTED_LINE_BYTES: usize = 200;
 /// Maximum number of open requests to one program.
 const MAX_OPEN_REQUESTS: usize = 1024;
@@ -64,6 +64,8 @@ struct LinkRequests {
     failure: OnceLock<ProgramFailure>,
     /// True after a line that was no message while a request waited.
     has_ignored: AtomicBool,
+    /// True after an answer without the id of a request while a request waited.
+    has_unassigned: AtomicBool,
     /// The conversation of the last request and the name of the server.
     user: Mutex<Option<LinkUser>>,
 }
@@ -279,7 +281,7 @@ enum EndCause {
     Closed,
     /// A line has more bytes than this.
     LineTooLong(usize),
-    /// A message answers no request, and the request that it was meant for would wait for ever.
+    /// A message answers no request, and the request that it was meant for would wait for ever: the problem and the line.
     InvalidMessage(String),
 }
 
@@ -361,7 +363,10 @@ async fn read_messages(
             }
         };
         if let Err(problem) = routed {
-            break EndCause::InvalidMessage(problem.to_string());
+            break EndCause::InvalidMessage(format!(
+                "{problem}; the line is: {}; let the program answer each request once, with JSON-RPC 2.0 and the id of the request",
+                line_start(&line)
+            ));
         }
     };
     let is_mistake = !matches!(cause, EndCause::Closed);
@@ -391,6 +396,18 @@ fn is_message(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") && line.windows(MEMBER.len()).any(|part| part == MEMBER)
 }
 
+/// Returns the start of a line for a message.
+fn line_start(line: &[u8]) -> String {
+    let start = String::from_utf8_lossy(&line[..line.len().min(MAX_NOTED_LINE_BYTES)]);
+    let ellipsis = if line.len() > MAX_NOTED_LINE_BYTES { "…" } else { "" };
+    let start = start.trim().trim_end_matches('\u{FFFD}');
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    start.chars().map(escape).collect::<String>() + ellipsis
+}
+
 /// What is wrong with a line of a program.
 #[derive(Debug, thiserror::Error)]
 enum LineError {
@@ -409,19 +426,33 @@ enum LineError {
 impl LinkRequests {
     /// Notes the first line that is no message, once a request waits: its answer may be among the ignored lines.
     async fn note_ignored(&self, line: &[u8]) {
-        if line.trim_ascii().is_empty()
-            || self.has_ignored.load(Ordering::Relaxed)
-            || lock(&self.open).is_empty()
-        {
+        if !line.trim_ascii().is_empty() {
+            let start = line_start(line);
+            let message = format!(
+                "the program prints lines that are no JSON-RPC messages, which are ignored; the first is: {start}"
+            );
+            self.note_first(&self.has_ignored, message).await;
+        }
+    }
+
+    /// Notes the first answer without the id of a request, once a request waits: it may be meant for that. Programs that do not know
+    /// a notification say so.
+    async fn note_unassigned(&self, outcome: &Result<Value, RpcError>) {
+        let message = match outcome {
+            Err(error) if error.code == error_code::METHOD_NOT_FOUND => return,
+            Err(error) => {
+                format!("the program sent an error without the id of a request, which is ignored: {error}")
+            }
+            Ok(_) => "the program sent an answer without the id of a request, which is ignored".to_string(),
+        };
+        self.note_first(&self.has_unassigned, message).await;
+    }
+
+    /// Notes the first message of its kind while a request waits.
+    async fn note_first(&self, is_noted: &AtomicBool, message: String) {
+        if lock(&self.open).is_empty() || is_noted.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.has_ignored.store(true, Ordering::Relaxed);
-        let start = String::from_utf8_lossy(&line[..line.len().min(MAX_NOTED_LINE_BYTES)]);
-        let ellipsis = if line.len() > MAX_NOTED_LINE_BYTES { "…" } else { "" };
-        let message = format!(
-            "the program prints lines that are no JSON-RPC messages, which are ignored; the first is: {}{ellipsis}",
-            start.trim().trim_end_matches('\u{FFFD}')
-        );
         let user = lock(&self.user).as_ref().map(|user| (user.events.clone(), user.server.clone()));
         if let Some((events, server)) = user
             && let Some(events) = events.upgrade()
@@ -448,7 +479,10 @@ impl LinkRequests {
         match frame {
             // Simple servers answer notifications, which have no id.
             Frame::Response { id: Value::Null, outcome }
-                if outcome.as_ref().err().is_none_or(|error| !UNREADABLE.contains(&error.code)) => {}
+                if outcome.as_ref().err().is_none_or(|error| !UNREADABLE.contains(&error.code)) =>
+            {
+                self.note_unassigned(&outcome).await;
+            }
             Frame::Response { id, outcome } => {
                 let number = id.as_u64().filter(|id| *id <= self.next_id.load(Ordering::Relaxed));
                 let Some(number) = number else {
