@@ -34,6 +34,8 @@ pub enum CompiledSchemaError {
     Misspelt { keyword: String, near: &'static str, pointer: String },
     #[error("this is not a JSON Schema: {message}{place}", place = place_suffix(.pointer))]
     Invalid { message: String, pointer: String },
+    #[error("{0}")]
+    UnsupportedPattern(JsonSchemaError),
     #[error("{}", JsonSchemaError::NoValidator)]
     NoValidator,
 }
@@ -51,6 +53,7 @@ impl From<JsonSchemaError> for CompiledSchemaError {
             JsonSchemaError::TooManySteps(_) => {
                 CompiledSchemaError::Invalid { message: error.to_string(), pointer: String::new() }
             }
+            JsonSchemaError::UnsupportedPattern { .. } => CompiledSchemaError::UnsupportedPattern(error),
             JsonSchemaError::NoValidator => CompiledSchemaError::NoValidator,
         }
     }

@@ -157,9 +157,10 @@ pub enum DefinitionProblem {
 fn place_words(error: &JsonSchemaError) -> String {
     match error {
         JsonSchemaError::Invalid { pointer, .. } if !pointer.is_empty() => format!(" at {pointer}"),
-        JsonSchemaError::Invalid { .. } | JsonSchemaError::TooManySteps(_) | JsonSchemaError::NoValidator => {
-            String::new()
-        }
+        JsonSchemaError::Invalid { .. }
+        | JsonSchemaError::TooManySteps(_)
+        | JsonSchemaError::UnsupportedPattern { .. }
+        | JsonSchemaError::NoValidator => String::new(),
     }
 }
 

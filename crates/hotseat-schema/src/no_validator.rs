@@ -16,6 +16,11 @@ impl JsonSchema {
         Err(JsonSchemaError::NoValidator)
     }
 
+    /// Returns the error that this build has no validator. Always fails.
+    pub fn compile_foreign(_: &Value) -> Result<JsonSchema, JsonSchemaError> {
+        Err(JsonSchemaError::NoValidator)
+    }
+
     /// Returns what a value violates.
     pub fn violations(&self, _: &Value, _: usize) -> Result<Vec<String>, JsonSchemaError> {
         match self.0 {}

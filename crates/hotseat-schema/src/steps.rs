@@ -16,7 +16,7 @@ use crate::{JsonSchemaError, SCHEMA_MAPS};
 pub(crate) const COUNTING_KEYWORD: &str = "hotseat:step";
 
 /// Keywords whose value is data, and decides what is valid.
-const DATA_KEYWORDS: [&str; 2] = ["const", "enum"];
+pub(crate) const DATA_KEYWORDS: [&str; 2] = ["const", "enum"];
 /// Keywords whose value is an object or a list without schemas.
 const PLAIN_KEYWORDS: [&str; 2] = ["$vocabulary", "dependentRequired"];
 /// Keywords whose value refers to another schema.

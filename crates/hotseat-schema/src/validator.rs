@@ -6,9 +6,10 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::JsonSchemaError;
+use crate::patterns::{WithoutPatterns, looks_unsupported, without_patterns};
 use crate::steps::{
     COUNTING_KEYWORD, CountedStep, StepsExhausted, count_steps, with_counted_steps, without_steps,
 };
@@ -28,32 +29,40 @@ const MAX_DESCRIBING_STEPS: usize = 100_000;
 
 /// Compiled JSON Schema.
 #[derive(Clone)]
-pub struct JsonSchema(Arc<jsonschema::Validator>);
+pub struct JsonSchema(Arc<Validators>);
+
+struct Validators {
+    /// Validates all that can be validated.
+    validator: jsonschema::Validator,
+    /// If the schema has patterns that are not supported: a validator that no text matches where they apply, and the first one.
+    refusing: Option<(jsonschema::Validator, JsonSchemaError)>,
+}
 
 impl JsonSchema {
     /// Compiles a schema: draft 2020-12 unless `$schema` sets another. Remote references are not fetched, and
     /// patterns are matched in linear time, because schemas and values come from agents, too. Fails if the
-    /// schema is invalid.
+    /// schema is invalid, or has a pattern that cannot be matched so.
     pub fn compile(schema: &Value) -> Result<JsonSchema, JsonSchemaError> {
-        if count_parts(schema) > MAX_SCHEMA_PARTS {
-            let message = format!("the schema has more than {MAX_SCHEMA_PARTS} values");
-            return Err(JsonSchemaError::Invalid { message, pointer: String::new() });
+        match compile_patterns(schema)? {
+            (_, Some((_, unsupported))) => Err(unsupported),
+            validators => Ok(JsonSchema::new(validators)),
         }
-        let options = jsonschema::options()
-            .with_pattern_options(jsonschema::PatternOptions::regex())
-            .with_keyword(COUNTING_KEYWORD, |_, _, _| Ok(Box::new(CountedStep)));
-        let invalid = |error: jsonschema::ValidationError<'_>| JsonSchemaError::Invalid {
-            message: error.to_string(),
-            pointer: error.instance_path().to_string(),
-        };
-        // Errors are about the schema as it is written.
-        options.build(schema).map_err(invalid)?;
-        let counted = with_counted_steps(schema)?;
-        options.build(&counted).map(|validator| JsonSchema(Arc::new(validator))).map_err(invalid)
+    }
+
+    /// Compiles a schema that the user of Hotseat cannot change. Patterns with look-around or back-references are ignored, unless they
+    /// alone decide about a value. Fails if the schema is invalid.
+    pub fn compile_foreign(schema: &Value) -> Result<JsonSchema, JsonSchemaError> {
+        compile_patterns(schema).map(JsonSchema::new)
+    }
+
+    fn new(
+        (validator, refusing): (jsonschema::Validator, Option<(jsonschema::Validator, JsonSchemaError)>),
+    ) -> JsonSchema {
+        JsonSchema(Arc::new(Validators { validator, refusing }))
     }
 
     /// Returns what a value violates, each with its place in the value, up to a number of violations. Fails
-    /// if it takes too many steps.
+    /// if it takes too many steps, or if a pattern that is not supported decides.
     pub fn violations(&self, value: &Value, max: usize) -> Result<Vec<String>, JsonSchemaError> {
         let validation = || find_violations(&self.0, value, max);
         thread::scope(|scope| {
@@ -70,18 +79,67 @@ impl JsonSchema {
     }
 }
 
+/// Compiles a schema without the patterns that are not supported. If there are some, also returns the validator that no text matches
+/// where they apply, and the first of them.
+fn compile_patterns(
+    schema: &Value,
+) -> Result<(jsonschema::Validator, Option<(jsonschema::Validator, JsonSchemaError)>), JsonSchemaError> {
+    if count_parts(schema) > MAX_SCHEMA_PARTS {
+        let message = format!("the schema has more than {MAX_SCHEMA_PARTS} values");
+        return Err(JsonSchemaError::Invalid { message, pointer: String::new() });
+    }
+    let is_supported = |pattern: &str| options().build(&json!({"pattern": pattern})).is_ok();
+    match without_patterns(schema, is_supported) {
+        None => Ok((build(schema)?, None)),
+        Some(WithoutPatterns { ignoring, refusing, first }) => {
+            Ok((build(&ignoring)?, Some((build(&refusing)?, first))))
+        }
+    }
+}
+
+fn options() -> jsonschema::ValidationOptions<'static> {
+    jsonschema::options()
+        .with_pattern_options(jsonschema::PatternOptions::regex())
+        .with_keyword(COUNTING_KEYWORD, |_, _, _| Ok(Box::new(CountedStep)))
+}
+
+/// Compiles a schema whose steps are counted.
+fn build(schema: &Value) -> Result<jsonschema::Validator, JsonSchemaError> {
+    let invalid = |error: jsonschema::ValidationError<'_>| {
+        let pointer = error.instance_path().to_string();
+        match error.instance().as_str() {
+            // The name of a member of `patternProperties`.
+            Some(pattern) if looks_unsupported(pattern) => {
+                JsonSchemaError::UnsupportedPattern { pattern: pattern.to_owned(), pointer }
+            }
+            _ => JsonSchemaError::Invalid { message: error.to_string(), pointer },
+        }
+    };
+    // Errors are about the schema as it is written.
+    options().build(schema).map_err(invalid)?;
+    options().build(&with_counted_steps(schema)?).map_err(invalid)
+}
+
 /// Finds the violations on a thread of its own.
 fn find_violations(
-    validator: &jsonschema::Validator,
+    Validators { validator, refusing }: &Validators,
     value: &Value,
     max: usize,
 ) -> Result<Vec<String>, JsonSchemaError> {
     let most = MAX_STEPS.saturating_add(MAX_STEPS_PER_PART.saturating_mul(count_parts(value)));
     let most = most.min(MAX_STEPS_OF_LARGE_VALUES);
-    match count_steps(most, || validator.is_valid(value)) {
-        Ok(true) => return Ok(Vec::new()),
-        Ok(false) => {}
-        Err(StepsExhausted) => return Err(JsonSchemaError::TooManySteps(most)),
+    let is_valid = |validator: &jsonschema::Validator| {
+        let decided = count_steps(most, || validator.is_valid(value));
+        decided.map_err(|StepsExhausted| JsonSchemaError::TooManySteps(most))
+    };
+    let is_accepted = is_valid(validator)?;
+    if let Some((refusing, unsupported)) = refusing
+        && is_valid(refusing)? != is_accepted
+    {
+        return Err(unsupported.clone());
+    }
+    if is_accepted {
+        return Ok(Vec::new());
     }
     let describe = |error: jsonschema::ValidationError<'_>| {
         let words = without_steps(error.to_string());
@@ -121,8 +179,6 @@ impl fmt::Debug for JsonSchema {
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
-
-    use serde_json::json;
 
     use super::*;
 
@@ -203,5 +259,42 @@ mod tests {
         let schema = json!({"anyOf": [{"type": "string"}, {"type": "object", "required": ["a"]}], "not": {"const": 1}});
         let found = violations(&schema, &json!(1)).expect("validated").join("\n");
         assert!(found.contains(r#"{"const":1}"#) && !found.contains(COUNTING_KEYWORD), "{found}");
+    }
+
+    #[test]
+    fn patterns_with_look_around_are_undecided_where_they_decide() {
+        let email =
+            json!({"type": "string", "format": "email", "pattern": r"^(?!\.)(?!.*\.\.)[a-z.]+@[a-z.]+$"});
+        let schema = json!({"properties": {"email": email, "n": {"type": "integer"}}, "required": ["n"]});
+        let strict = JsonSchema::compile(&schema).expect_err("not supported").to_string();
+        assert!(
+            strict.starts_with("look-around and back-references are not supported in patterns: `^(?!"),
+            "{strict}"
+        );
+        assert!(strict.ends_with("` at /properties/email/pattern"), "{strict}");
+        let foreign = JsonSchema::compile_foreign(&schema).expect("a schema");
+        let violations = |value: Value| foreign.violations(&value, 10);
+        assert_eq!(violations(json!({"n": 1})).expect("decided"), Vec::<String>::new());
+        assert_eq!(
+            violations(json!({"n": 1, "email": 5})).expect("decided"),
+            ["/email: 5 is not of type \"string\""]
+        );
+        assert_eq!(
+            violations(json!({"email": "a@b.co"})).expect("decided"),
+            ["\"n\" is a required property"]
+        );
+        let undecided = violations(json!({"n": 1, "email": "a@b.co"}));
+        assert!(matches!(undecided, Err(JsonSchemaError::UnsupportedPattern { .. })), "{undecided:?}");
+        // Names and constants are no patterns, and a bracket may be optional.
+        let data =
+            json!({"properties": {"pattern": {"const": {"pattern": "(?!a)"}}, "a": {"pattern": r"^\(?=$"}}});
+        let data = JsonSchema::compile(&data).expect("a schema");
+        assert_eq!(
+            data.violations(&json!({"pattern": {"pattern": "(?!a)"}, "a": "(="}), 10).expect("decided"),
+            Vec::<String>::new()
+        );
+        let names = json!({"patternProperties": {"^(?!x)": true}, "additionalProperties": false});
+        let names = JsonSchema::compile_foreign(&names).expect_err("not supported").to_string();
+        assert!(names.contains("not supported in patterns: `^(?!x)`"), "{names}");
     }
 }

@@ -334,3 +334,50 @@ fn members_of_a_listed_tool_that_are_null_are_absent() {
     let bank = "mcp: { bank: { type: proxy, command: [python3, bank.py] } }\n";
     project(&agent, bank, &suite).file("bank.py", &program).test(&[]).assert_all_passed();
 }
+
+/// Servers made with Zod publish such patterns.
+const LOOK_AROUND: &str = r"^(?!\.)(?!.*\.\.)[a-z.]+@[a-z.]+$";
+
+#[test]
+fn patterns_with_look_around_do_not_end_the_run() {
+    let agent = agent();
+    let email = json!({"type": "string", "pattern": LOOK_AROUND});
+    let schema = json!({"type": "object", "properties": {"email": email, "n": {"type": "integer"}}});
+    let tools = json!({"tools": [{"name": "charge_card", "inputSchema": schema}]}).to_string();
+    let case =
+        |name: &str, calls: &str| format!("name: {name}\nturns: [{{ user: 'listing [{calls}]' }}]\n{VALID}");
+    let suite = [
+        case("used", r#"{"email": "a@b.co"}"#),
+        case("wrong", r#"{"n": "x"}"#),
+        case("absent", r#"{"n": 1}"#),
+    ];
+    let mock = "mcp: { bank: { type: mock, tools_from: tools.json, tools: [{ name: charge_card, answers: [{ content: charged }] }] } }\n";
+    let proxy = "mcp: { bank: { type: proxy, command: [python3, bank.py] } }\n";
+    let program = INVALID_SCHEMA_SERVER.replace(
+        "'tools': [{'name': 'charge_card', 'inputSchema': schema}]",
+        "**json.load(open('tools.json'))",
+    );
+    for bank in [mock, proxy] {
+        let project =
+            project(&agent, bank, &suite.join("---\n")).file("tools.json", &tools).file("bank.py", &program);
+        let run = project.test(&[]);
+        let place = "[a-z.]+@[a-z.]+$` at /properties/email/pattern";
+        let words = [
+            "look-around and back-references are not supported in patterns: ",
+            place,
+            "of the tool `charge_card`",
+        ];
+        run.assert_failure("used", "test_error", &words);
+        assert!(run.output.stdout.contains("charged"), "{}", run.output);
+        run.assert_failure("wrong", "assertion", &["/n: \"x\" is not of type \"integer\""]);
+        assert_eq!(run.case("absent")["status"], "passed", "{}", run.output);
+        let notes = run.case("used")["turns"][0]["notes"].to_string();
+        assert_eq!(notes.contains("the arguments of a call are not validated"), bank == mock, "{notes}");
+    }
+    // A schema of the test can be changed.
+    let check = "name: a\nturns: [{ user: 'listing []', assert: [{ type: schema, schema: { type: object, properties: { a: { type: string, pattern: '^(?!x)' } } } }] }]\n";
+    let run = project(&agent, mock, check).file("tools.json", &tools).test(&[]);
+    let words =
+        "look-around and back-references are not supported in patterns: `^(?!x)` at /properties/a/pattern";
+    assert!(run.output.stderr.contains(words) && !run.output.stderr.contains("is not a"), "{}", run.output);
+}

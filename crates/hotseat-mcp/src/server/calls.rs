@@ -135,14 +135,21 @@ async fn refuse_invalid(request: &RpcRequest, call: &McpCall) -> Option<Result<V
         let message = format!("Unknown tool: {}", call.tool);
         return Some(Err(RpcError::new(error_code::INVALID_PARAMS, message)));
     };
-    let violations = tool.violations(&call.arguments);
-    if violations.is_empty() {
-        return None;
-    }
-    let text = format!("Invalid arguments for tool {}: {}", call.tool, violations.join("; "));
-    let kind = McpEventKind::InvalidArguments { call: call.number, violations };
+    let kind = tool.validate(call.number, &call.arguments)?;
+    let refusal = match &kind {
+        McpEventKind::InvalidArguments { violations, .. } => {
+            let text = format!("Invalid arguments for tool {}: {}", call.tool, violations.join("; "));
+            Some(Ok(McpToolResult::error(text).to_json(request.revision)))
+        }
+        McpEventKind::UncheckedArguments { problem: Some(problem), .. } => {
+            let message = format!("the arguments of a call are not validated: {problem}");
+            request.report(request.arrived, McpEventKind::ProtocolError { code: None, message }).await;
+            None
+        }
+        _ => None,
+    };
     request.report(request.arrived, kind).await;
-    Some(Ok(McpToolResult::error(text).to_json(request.revision)))
+    refusal
 }
 
 /// Reads and counts the call.

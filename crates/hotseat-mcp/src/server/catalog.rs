@@ -6,11 +6,12 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hotseat_document::excerpt;
-use hotseat_schema::JsonSchema;
+use hotseat_schema::{JsonSchema, JsonSchemaError};
 use serde_json::{Value, json};
 
 use crate::answer::{MAX_VIOLATIONS, McpToolResult};
 use crate::definition::{DefinitionProblem, McpTool};
+use crate::event::McpEventKind;
 use crate::frame::RpcError;
 use crate::revision::error_code;
 
@@ -136,7 +137,7 @@ fn is_offered(tool: &McpTool, effects: &HashSet<String>) -> bool {
 impl CompiledTool {
     /// Compiles the schemas of a tool. Fails if that of the arguments is invalid or refers to another document.
     fn new(tool: &McpTool) -> Result<CompiledTool, DefinitionProblem> {
-        let arguments = JsonSchema::compile(&tool.input_schema)
+        let arguments = JsonSchema::compile_foreign(&tool.input_schema)
             .map_err(|source| DefinitionProblem::Schema { tool: tool.name.clone(), source })?;
         let output = tool.output_schema.as_ref().and_then(|schema| JsonSchema::compile(schema).ok());
         Ok(CompiledTool { tool: tool.clone(), arguments, output })
@@ -150,10 +151,18 @@ impl CompiledTool {
         }
     }
 
-    /// Returns what the arguments violate, one text for each of the first violations.
-    pub(super) fn violations(&self, arguments: &Value) -> Vec<String> {
-        let found = self.arguments.violations(arguments, MAX_VIOLATIONS);
-        found.unwrap_or_else(|error| vec![error.to_string()])
+    /// Validates the arguments of a call. Returns the event to report, unless they are valid: they are unchecked if a pattern that is
+    /// not supported decides.
+    pub(super) fn validate(&self, call: u64, arguments: &Value) -> Option<McpEventKind> {
+        let violations = match self.arguments.violations(arguments, MAX_VIOLATIONS) {
+            Err(error @ JsonSchemaError::UnsupportedPattern { .. }) => {
+                let problem =
+                    format!("`inputSchema` of the tool `{}` cannot be checked: {error}", self.tool.name);
+                return Some(McpEventKind::UncheckedArguments { call, problem: Some(problem) });
+            }
+            found => found.unwrap_or_else(|error| vec![error.to_string()]),
+        };
+        (!violations.is_empty()).then_some(McpEventKind::InvalidArguments { call, violations })
     }
 }
 

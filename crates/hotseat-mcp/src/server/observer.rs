@@ -178,15 +178,14 @@ impl ExchangeObserver {
 
     /// Selects the fault of the call. A call that continues keeps its fault.
     pub(super) fn select_fault(&mut self) -> Option<SelectedFault> {
-        self.call?;
+        let call = self.call?;
         let (tool, arguments) = called_tool(&self.params);
         let (faults, rules) = (&self.server.faults, &self.server.definition.faults);
         if self.is_continued {
             return faults.resume(rules, tool, self.fault?);
         }
         // As at a mock, calls with invalid arguments get no fault.
-        let violations = self.server.violations(tool, &arguments);
-        if violations.is_some_and(|violations| !violations.is_empty()) {
+        if let Some(McpEventKind::InvalidArguments { .. }) = self.server.validate(call, tool, &arguments) {
             return None;
         }
         let fault = faults.select(rules, tool, &arguments);

@@ -309,7 +309,8 @@ impl ListedTools {
                 self.entries.push(entry.clone());
             }
         }
-        let is_complete = given_cursor(result.get("nextCursor")).is_none() && self.names.len() < MAX_LISTED_TOOLS;
+        let is_complete =
+            given_cursor(result.get("nextCursor")).is_none() && self.names.len() < MAX_LISTED_TOOLS;
         is_complete.then(|| (self.names.clone(), std::mem::take(&mut self.entries)))
     }
 }
@@ -469,16 +470,14 @@ impl ServerState {
 
     /// Validates the arguments of a call. Returns the event to report, unless they are valid.
     pub(super) fn validate(&self, call: u64, tool: &str, arguments: &Value) -> Option<McpEventKind> {
-        let Some(violations) = self.violations(tool, arguments) else {
-            let problem = self.tools().problem(tool).map(str::to_string);
-            return Some(McpEventKind::UncheckedArguments { call, problem });
-        };
-        (!violations.is_empty()).then_some(McpEventKind::InvalidArguments { call, violations })
-    }
-
-    /// Returns what the arguments of a call violate; `None` if the tool is not known.
-    pub(super) fn violations(&self, tool: &str, arguments: &Value) -> Option<Vec<String>> {
-        Some(self.tools().find(tool)?.violations(arguments))
+        let tools = self.tools();
+        match tools.find(tool) {
+            Some(tool) => tool.validate(call, arguments),
+            None => {
+                let problem = tools.problem(tool).map(str::to_string);
+                Some(McpEventKind::UncheckedArguments { call, problem })
+            }
+        }
     }
 
     /// Replaces the tools without a notification.

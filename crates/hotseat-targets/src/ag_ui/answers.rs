@@ -95,7 +95,11 @@ impl AgUiSession {
                 let message = format!("the agent asks with a `responseSchema`: {missing}");
                 Err(AttemptFailure::new(FailureKind::TestError, message))
             }
-            Err(error @ (JsonSchemaError::Invalid { .. } | JsonSchemaError::TooManySteps(_))) => {
+            Err(
+                error @ (JsonSchemaError::Invalid { .. }
+                | JsonSchemaError::TooManySteps(_)
+                | JsonSchemaError::UnsupportedPattern { .. }),
+            ) => {
                 let message = match error {
                     JsonSchemaError::Invalid { message, .. } => {
                         format!("the `responseSchema` of an interrupt is not a valid JSON Schema: {message}")

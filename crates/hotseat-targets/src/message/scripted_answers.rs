@@ -116,7 +116,7 @@ pub struct InterruptRequest<'a> {
 /// Returns the errors of an interrupt answer against the JSON Schema of the interrupt; empty if it is valid.
 /// Fails if the schema is invalid or takes too long, or this build has no validator.
 pub fn response_schema_errors(schema: &Value, payload: &Value) -> Result<Vec<String>, JsonSchemaError> {
-    JsonSchema::compile(schema)?.violations(payload, MAX_REPORTED_ERRORS)
+    JsonSchema::compile_foreign(schema)?.violations(payload, MAX_REPORTED_ERRORS)
 }
 
 /// Scripted answers of a conversation, with counts of their use.
