@@ -1,6 +1,7 @@
 //! The environment of a run: `.env`, colors, another address of the agent, and `hotseat doctor`.
 
-use hotseat_testkit::{FakeAgent, FakeReply};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::Value;
 
 use crate::common::{Project, echo, echo_agent, unreachable_address};
@@ -142,6 +143,44 @@ fn assertions_find_secrets_in_conversations() {
         .file("a_test.ts", &test);
     let tested = project.test(&[]);
     assert_eq!(tested.output.code, 1, "{}", tested.output);
+}
+
+/// A secret of digits is found in a sentence too, although it would be JSON by itself.
+#[test]
+fn assertions_find_secrets_of_digits_in_sentences() {
+    let agent = echo_agent();
+    let hidden = [
+        "[{ type: not_contains, value: '${ENV.DB_PASSWORD}' }]",
+        "[{ type: not_contains, value: '17171717' }]",
+        "[{ type: contains, value: '${ENV.DB_PASSWORD}', negate: true }]",
+        "{ text: { must_not_match: '${ENV.DB_PASSWORD}' } }",
+        "{ text: { must_not_match: '^You said: pay ${ENV.DB_PASSWORD} now$' } }",
+    ];
+    let shown = [
+        "{ text: { must_match: 'pay ${ENV.DB_PASSWORD} now' } }",
+        "[{ type: equals, value: 'You said: pay ${ENV.DB_PASSWORD} now' }]",
+    ];
+    let mut project = Project::with_agent(&agent);
+    for (number, assertion) in hidden.iter().chain(&shown).enumerate() {
+        let case = format!("name: a{number}\nturns: [{{ user: pay 17171717 now, assert: {assertion} }}]\n");
+        project = project.suite(&format!("a{number}"), &case);
+    }
+    let test = "import { it, user, agent, expect } from \"hotseat\";\nit(\"ts\", () => { user.says(\"pay 17171717 now\"); expect(agent).not.toContain(\"17171717\"); });\n";
+    let tested = project.file("a_test.ts", test).test_in(&[("DB_PASSWORD", "17171717")], &[]);
+    for number in 0..hidden.len() + shown.len() {
+        let expected = if number < hidden.len() { "failed" } else { "passed" };
+        assert_eq!(tested.case(&format!("a{number}"))["status"], expected, "{number}: {}", tested.output);
+    }
+    assert_eq!(tested.count("failed"), 6, "{}", tested.output);
+    assert!(!tested.report.to_string().contains("17171717"), "{}", tested.report);
+    // An answer that is only the number is its mark, as it is in an assertion.
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("17171717").finished()
+    });
+    let assertions = "[{ type: equals, value: '${ENV.DB_PASSWORD}' }, { type: regex, pattern: '^${ENV.DB_PASSWORD}$' }, { type: equals, value: 17171717 }]";
+    let case = format!("name: a\nturns: [{{ user: hi, assert: {assertions} }}]\n");
+    let tested = Project::with_agent(&agent).suite("a", &case).test_in(&[("DB_PASSWORD", "17171717")], &[]);
+    tested.assert_all_passed();
 }
 
 #[test]

@@ -84,11 +84,13 @@ impl SecretRedactor {
         self.secrets.as_ref().is_some_and(|secrets| secrets.marks.contains(&mark))
     }
 
-    /// Returns the text with secrets replaced. A secret number in JSON becomes a string, so that the text remains JSON.
+    /// Returns the text with secrets replaced. A secret number within JSON becomes a string, so that the text remains JSON. A
+    /// text that is only this number becomes its mark, as a part of any other text does.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Some((secrets, found)) = self.find(text) else { return Cow::Borrowed(text) };
         let clean = secrets.replace_in(text, 0..text.len(), &found);
-        let is_json = |text: &str| matches!(find_json(text), AnswerContent::Json(..));
+        let is_json =
+            |text: &str| matches!(find_json(text), AnswerContent::Json(value, _) if !value.is_number());
         match is_json(text) && !is_json(&clean) {
             true => Cow::Owned(secrets.replace_with_quotes(text, &found)),
             false => Cow::Owned(clean),
@@ -384,7 +386,7 @@ mod tests {
                 r#"{"pin": "[redacted:PIN]", "s": "\"[redacted:PIN]"}"#,
             ),
             ("```json\n[-48151623, 1, true]\n```", "```json\n[\"-[redacted:PIN]\", 1, true]\n```"),
-            ("48151623", r#""[redacted:PIN]""#),
+            ("48151623", "[redacted:PIN]"),
             (r#"{"pin": 48151623"#, r#"{"pin": [redacted:PIN]"#),
             ("PIN: 48151623, yes", "PIN: [redacted:PIN], yes"),
         ] {
