@@ -1163,6 +1163,22 @@ fn every_assertion_finds_forbidden_texts_in_secrets() {
     assert!(!all.contains("sk-abcdefgh"), "{all}");
 }
 
+/// `expected` decides a case that asserts nothing else.
+#[test]
+fn expected_answers_decide_beside_assertions_that_are_off() {
+    let agent = FakeAgent::start(agent_saying("hello"));
+    let cases = [
+        "{\"id\": \"a\", \"input\": \"hi\", \"expected\": \"ho\", \"assert\": [{\"tools\": false}]}",
+        "{\"id\": \"b\", \"turns\": [{\"user\": \"hi\", \"assert\": [{\"tools\": false}]}], \"expected\": \"ho\"}",
+    ];
+    for (file, text) in [("a.test.jsonl", cases.join("\n")), ("a.test.yaml", cases.join("\n---\n"))] {
+        let tested = Project::with_agent(&agent).file(file, &text).test(&[]);
+        for case in ["a", "b"] {
+            assert_eq!(tested.case(case)["status"], "failed", "{file}: {}", tested.output);
+        }
+    }
+}
+
 #[test]
 fn answers_with_secret_numbers_remain_json() {
     let agent = FakeAgent::start(agent_saying(r#"{"ok": true, "session": 12345678}"#));

@@ -501,7 +501,7 @@ fn expected_check(map: &MapView<'_>) -> Option<Check> {
 fn asserts_something(written: &serde_json::Value) -> bool {
     match written {
         serde_json::Value::Null | serde_json::Value::Bool(false) => false,
-        serde_json::Value::Array(items) => !items.is_empty(),
+        serde_json::Value::Array(items) => items.iter().any(asserts_something),
         serde_json::Value::Object(members) => members.values().any(asserts_something),
         serde_json::Value::Bool(true) | serde_json::Value::Number(_) | serde_json::Value::String(_) => true,
     }
