@@ -62,6 +62,38 @@ fn before_hook_passes_variables_to_after_hook() {
     assert_eq!(result["output"], "You said: Submit a $500 travel expense as Ada");
 }
 
+/// Cases of a scenario set run at the same time, so a hook needs the id of each.
+#[test]
+fn hooks_receive_the_id_and_name_of_results_and_the_scenario() {
+    let agent = echo_agent();
+    let suite = "name: only named\nbefore: note\nafter: note\nturns: [{ user: hi }]\n---\nid: sc\nname: with\nbefore: note\nafter: note\nscenarios: [{ id: s1, name: one, goal: g, word: x }, { id: s2, name: two, goal: g, word: y }]\nturns: [{ user: '${scenario.word}' }]\n";
+    let test = "import { it, user } from \"hotseat\";\nit(\"in code\", { before: \"note\", after: \"note\" }, () => { user.says(\"hi\"); });\n";
+    let project = project(&agent, &[("note", LOG_INPUT)]).suite("a", suite).file("b_test.ts", test);
+    let tested = project.test(&["--parallel", "1"]);
+    assert_eq!(tested.output.code, 0, "{}", tested.output);
+    let log = log(&project);
+    let mut seen: Vec<(String, String, Value)> = Vec::new();
+    for told in &log {
+        let case = &told["test_case"];
+        let text = |key: &str| case[key].as_str().unwrap_or_default().to_string();
+        seen.push((text("id"), text("name"), case["scenario"]["data"]["word"].clone()));
+        if let Some(result) = told.get("result") {
+            assert_eq!((&case["id"], &case["name"]), (&result["id"], &result["name"]), "{told}");
+        }
+    }
+    seen.dedup();
+    assert_eq!(log[0]["test_case"]["turns"][0]["user"], "hi", "the rest is as written");
+    let expected = [
+        ("only named", "only named", Value::Null),
+        ("sc@s1", "with: one", json!("x")),
+        ("sc@s2", "with: two", json!("y")),
+        ("in code", "in code", Value::Null),
+    ];
+    let expected = expected.map(|(id, name, word)| (id.to_string(), name.to_string(), word));
+    assert_eq!(seen[..3], expected[..3], "{log:#?}");
+    assert_eq!((seen.len(), &seen[3].1), (4, &expected[3].1), "{log:#?}");
+}
+
 #[test]
 fn after_hook_runs_for_every_outcome() {
     let agent = FakeAgent::start(|request: &FakeRequest| match request.last_user_text().as_str() {

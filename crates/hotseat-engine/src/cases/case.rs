@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::named;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::agent_name::AgentName;
 use super::assertions::{AssertionBlock, CheckVocabulary};
@@ -435,6 +435,21 @@ impl TestCase {
     /// The case as written, with variables unresolved.
     pub fn to_json(&self) -> Value {
         self.document.node().to_json()
+    }
+
+    /// Returns the case as hooks receive it: as written, with the id and the name of its results, and with its scenario.
+    pub fn to_hook_json(&self) -> Value {
+        let mut members = match self.to_json() {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        };
+        members.insert("id".to_string(), json!(self.id));
+        members.insert("name".to_string(), json!(self.name));
+        let scenario = self.document.scenario.as_deref().or(self.scenario.as_deref());
+        if let Some(CaseScenario { id, name, data, .. }) = scenario {
+            members.insert("scenario".to_string(), json!({"id": id, "name": name, "data": data}));
+        }
+        Value::Object(members)
     }
 
     /// Source text of the case and its parser.

@@ -146,7 +146,7 @@ impl RunContext {
         let case = &selected.case;
         let Some(NamedHook { name, .. }) = &case.before else { return Ok(HookOutput::default()) };
         let identity = self.project.call_settings().identity_before_hooks(case, number);
-        let input = json!({"test_case": case.to_json(), "ctx": identity.ctx});
+        let input = json!({"test_case": case.to_hook_json(), "ctx": identity.ctx});
         let failed = |mut failure: AttemptFailure| {
             failure.message = format!("before script failed: {}", failure.message);
             failure
@@ -170,7 +170,7 @@ impl RunContext {
         let case = &selected.case;
         let identity = self.project.call_settings().identity_before_hooks(case, attempt.number);
         let input = json!({
-            "test_case": case.to_json(),
+            "test_case": case.to_hook_json(),
             "result": attempt_result(attempt),
             "before_data": before.data,
             "ctx": identity.ctx,

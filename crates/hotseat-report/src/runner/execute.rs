@@ -176,7 +176,7 @@ async fn run_before(
     let Some(name) = hook else { return Ok(HookOutput::default()) };
     let mut cases = Vec::new();
     for selected in plan.cases(&context.project) {
-        cases.push(selected?.case.to_json());
+        cases.push(selected?.case.to_hook_json());
     }
     let ran = context.run_project_hook(name, json!({"test_cases": cases}), plan).await;
     ran.map_err(|failure| {
