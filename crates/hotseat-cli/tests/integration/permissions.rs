@@ -119,7 +119,9 @@ fn unlisted_hosts_are_blocked() {
         "{message}"
     );
     let other = "scripts: { hosts: [api.example.com, '127.0.0.1:1', localhost] }\n";
-    evaluation_error(&agent, other, &format!("await fetch('{base}/sent')"));
+    let message = evaluation_error(&agent, other, &format!("await fetch('{base}/sent')"));
+    let at_port = format!("127.0.0.1:{} is not permitted", server.port());
+    assert!(message.contains(&at_port), "a host that is listed with another port: {message}");
     assert_eq!(server.requests().len(), 0);
 
     let message = evaluation_error(

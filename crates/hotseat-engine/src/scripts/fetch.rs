@@ -66,6 +66,10 @@ pub(super) async fn fetch(request: &Value, grants: &ScriptGrants, http: &HttpCli
         }
         if !grants.permits_host(&request.url) {
             let host = request.url.host_str().unwrap_or_default();
+            let host = match grants.unlisted_port(&request.url) {
+                Some(port) => format!("{host}:{port}"),
+                None => host.to_string(),
+            };
             let by = if hop == 0 { "" } else { ", to which it is redirected," };
             return Err(format!(
                 "fetch {shown}: {host}{by} is not permitted: add it to the project file under `scripts: hosts:`"

@@ -85,6 +85,13 @@ impl ScriptGrants {
         let Some(host) = url.host_str() else { return false };
         self.hosts.iter().any(|pattern| pattern.matches(host, url.port_or_known_default()))
     }
+
+    /// Returns the port of a URL if requests to its host are permitted at other ports only.
+    pub fn unlisted_port(&self, url: &url::Url) -> Option<u16> {
+        let host = url.host_str()?;
+        let is_listed = self.hosts.iter().any(|pattern| pattern.matches(host, pattern.port));
+        url.port_or_known_default().filter(|_| is_listed && !self.permits_host(url))
+    }
 }
 
 #[cfg(test)]
