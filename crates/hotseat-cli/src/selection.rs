@@ -195,7 +195,12 @@ pub fn load_plan(
     }
     // An empty shard is not an error.
     if plan.selected_in_all_shards == 0 {
-        context.report_errors([nothing_selected(args, &filter, restriction, &plan, project)]);
+        let shown = |path: &Path| display_path(path, &context.folder);
+        let at_lines = lines.iter().map(|(path, line)| format!("{}:{line}", shown(path)));
+        let by_names = named.iter().map(|(path, name)| format!("{}::{name}", shown(path)));
+        let described = at_lines.chain(by_names).chain([args.describe_filter(&filter.words)]);
+        let described = described.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+        context.report_errors([nothing_selected(&described, &filter, restriction, &plan, project)]);
         return Err(ExitStatus::NothingSelected);
     }
     if args.filter.run.len() + args.filter.tag.len() + args.filter.exclude_tag.len() > 0 {
@@ -345,20 +350,20 @@ fn missing_words(
     missing.collect()
 }
 
-/// Explains why no case is selected, and suggests the most similar name or tag.
+/// Explains why no case is selected, and suggests the most similar name or tag. `described` are the arguments that select cases
+/// of suites.
 fn nothing_selected(
-    args: &SelectionArgs,
+    described: &str,
     filter: &CaseFilter,
     restriction: &CaseRestriction,
     plan: &RunPlan,
     project: &Project,
 ) -> Diagnostic {
-    let described = args.describe_filter(&filter.words);
     let cases = format_count(plan.total, "case");
     let failed = matches!(restriction, CaseRestriction::Failed(_));
     let words = match (failed, described.is_empty()) {
         (true, true) => format!("none of {cases} failed"),
-        (true, false) => format!("{described} matches none of {cases} that failed"),
+        (true, false) => format!("{described} matches no case that failed when it last ran"),
         (false, true) => format!("none of {cases} is in the saved run"),
         (false, false) => format!("{described} matches none of {cases}"),
     };
@@ -367,7 +372,11 @@ fn nothing_selected(
         return mistake;
     }
     let help = plan.known_labels(project).suggest(filter);
-    mistake.help(help.unwrap_or_else(|| "`hotseat list` prints the cases".to_string()))
+    let other_help = match failed {
+        true => "without `--last-failed`, cases run regardless of their last result",
+        false => "`hotseat list` prints the cases",
+    };
+    mistake.help(help.unwrap_or_else(|| other_help.to_string()))
 }
 
 /// Notes for names and tags that match no case although others do.

@@ -960,6 +960,11 @@ fn failures_are_remembered_until_they_pass() {
     assert_eq!(project.hotseat(&["test", "-k", "greets or thanks"]).code, 0);
     assert_eq!(failed(&[]), ["pays", "books"]);
     assert_eq!(failed(&["a.test.yaml"]), ["pays"]);
+    for arguments in [["test", "a.test.yaml:4", "--lf"], ["test", "a.test.yaml::greets", "--lf"]] {
+        let passed = project.hotseat(&arguments);
+        let words = format!("{} matches no case that failed when it last ran", arguments[1]);
+        assert!(passed.code == 4 && passed.stderr.contains(&words), "{passed}");
+    }
     is_mended.store(true, Ordering::SeqCst);
     let again = project.test(&["--last-failed"]);
     assert_eq!((again.count("total"), again.count("passed")), (2, 1), "{}", again.output);
