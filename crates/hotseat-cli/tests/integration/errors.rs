@@ -669,6 +669,13 @@ turns:
     ");
 }
 
+#[test]
+fn values_of_scenarios_need_scenarios() {
+    let output = suite_error("name: a\nturns: [{ user: 'buy ${scenario.item}' }]\n");
+    let words = "`${scenario.item}`: this case has no scenarios; list them under `scenarios`";
+    assert!(output.stderr.contains(words) && output.stderr.contains("a.test.yaml:2:"), "{output}");
+}
+
 /// Long error lists are shortened, with the number of omitted errors.
 #[test]
 fn error_count_includes_every_error() {

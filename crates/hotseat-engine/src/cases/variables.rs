@@ -649,6 +649,11 @@ fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
             ));
         }
         parts.push(part);
+        if name.starts_with("scenario.") {
+            return Err(format!(
+                "`${{{name}}}`: this case has no scenarios; list them under `scenarios`, or write `$${{` for a literal `${{`"
+            ));
+        }
         rest = &rest[end + 1..];
     }
     if !rest.is_empty() {
@@ -764,6 +769,7 @@ mod tests {
         ] {
             let error = fill(text, &Kind::Text).unwrap_err();
             assert!(error.len() == 1 && error[0].contains(words), "{text}: {error:?}");
+            ("${scenario.item}", "`${scenario.item}`: this case has no scenarios"),
         }
     }
 }
