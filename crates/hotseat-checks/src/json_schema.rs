@@ -20,8 +20,8 @@ const MAX_VIOLATIONS: usize = 10;
 #[derive(Debug, Clone)]
 pub struct CompiledSchema {
     schema: JsonSchema,
-    /// True if the schema contains `not`, so that a text can violate what it matches.
-    has_negation: bool,
+    /// True if the schema forbids values that a redacted text hides: it contains `not`, or limits numbers.
+    forbids_values: bool,
 }
 
 /// An invalid schema.
@@ -73,7 +73,7 @@ impl CompiledSchema {
         if let Some(misspelt) = reader.misspelt_keyword(schema, "", 0) {
             return Err(misspelt);
         }
-        Ok(CompiledSchema { schema: JsonSchema::compile(schema)?, has_negation: has_negation(schema) })
+        Ok(CompiledSchema { schema: JsonSchema::compile(schema)?, forbids_values: forbids_values(schema) })
     }
 
     /// Lists the violations of a value. Fails if that takes too long.
@@ -83,11 +83,18 @@ impl CompiledSchema {
     }
 }
 
-/// Returns true if a schema contains `not`.
-fn has_negation(schema: &Value) -> bool {
+/// Keywords that forbid values, and ignore texts in place of numbers.
+const FORBIDDING_KEYWORDS: [&str; 6] =
+    ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf", "not"];
+
+/// Returns true if a schema contains `not` or a limit of numbers.
+fn forbids_values(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => members.contains_key("not") || members.values().any(has_negation),
-        Value::Array(entries) => entries.iter().any(has_negation),
+        Value::Object(members) => {
+            FORBIDDING_KEYWORDS.iter().any(|keyword| members.contains_key(*keyword))
+                || members.values().any(forbids_values)
+        }
+        Value::Array(entries) => entries.iter().any(forbids_values),
         _ => false,
     }
 }
@@ -278,7 +285,7 @@ pub struct JsonSchemaCheck {
 
 impl CheckBehavior for JsonSchemaCheck {
     fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
-        ForbiddenTexts::in_messages(negated || self.schema.has_negation)
+        ForbiddenTexts::in_messages(negated || self.schema.forbids_values)
     }
 
     fn describe(&self) -> String {

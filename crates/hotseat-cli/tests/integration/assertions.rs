@@ -1163,6 +1163,108 @@ fn every_assertion_finds_forbidden_texts_in_secrets() {
     assert!(!all.contains("sk-abcdefgh"), "{all}");
 }
 
+/// Cases named `a0`, `a1` and so on, one for each block of assertions.
+fn project_with_assertions(agent: &FakeAgent, blocks: &[&str]) -> Project {
+    blocks.iter().enumerate().fold(Project::with_agent(agent), |project, (number, block)| {
+        let case = format!("name: a{number}\nturns: [{{ user: go }}]\nassert: {block}\n");
+        project.suite(&format!("a{number}"), &case)
+    })
+}
+
+/// A number is what it was where a check is decided, although the recorded conversation has a text in its place.
+#[test]
+fn forbidden_numbers_are_found_in_redacted_secrets() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let run = run.tool("c1", "a", &json!({"pin": 12345678}), Some(json!({"ok": true})));
+        run.text(r#"{"pin": 12345678}"#).finished().reply()
+    });
+    let violated = [
+        "{ tools: { forbid_calls: [{ name: a, args_match: { pin: 12345678 } }] } }",
+        "{ tools: { require: [{ name: a, args_not_match: { pin: 12345678 } }] } }",
+        "{ tools: { require: [{ name: a, args_match: { pin: 12345678 }, count: { exact: 0 } }] } }",
+        "{ tools: { forbid_calls: [{ name: a, args_match: { pin: '^${ENV.PIN_TOKEN}$' } }] } }",
+        "{ tools: { forbid_calls: [{ name: a, args_match: { pin: '^1234' } }] } }",
+        "[{ type: schema, schema: { properties: { pin: { maximum: 1000 } } } }]",
+        "[{ type: schema, schema: { properties: { pin: { type: integer } } }, negate: true }]",
+        "[{ type: schema, schema: { properties: { pin: { type: number } } }, negate: true }]",
+    ];
+    let holding = [
+        "{ tools: { require: [{ name: a, args_match: { pin: 12345678 } }] } }",
+        "{ tools: { require: [{ name: a, args_match: { pin: '^${ENV.PIN_TOKEN}$' } }] } }",
+        "{ tools: { forbid_calls: [{ name: a, args_match: { pin: 1234567 } }] } }",
+        "[{ type: schema, schema: { properties: { pin: { minimum: 1000 } } } }]",
+    ];
+    let project = project_with_assertions(&agent, &[&violated[..], &holding].concat());
+    let tested = project.test_in(&[("PIN_TOKEN", "12345678")], &[]);
+    for number in 0..violated.len() + holding.len() {
+        let expected = if number < violated.len() { "failed" } else { "passed" };
+        assert_eq!(tested.case(&format!("a{number}"))["status"], expected, "{number}: {}", tested.output);
+    }
+    let all = format!("{}{}", tested.report, tested.output);
+    assert!(!all.contains("12345678"), "{all}");
+}
+
+/// A secret that the agent encoded is encoded where a check is decided.
+#[test]
+fn forbidden_texts_are_found_in_encoded_secrets() {
+    let secret = "sk-ab/cd+ef 12\"45";
+    let forms = [
+        ("c2stYWIvY2QrZWYgMTIiNDU=", "[A-Za-z0-9+/]{16,}"),
+        ("736b2d61622f63642b6566203132223435", "[0-9a-f]{16,}"),
+        ("sk-ab%2Fcd%2Bef%2012%2245", "%2F"),
+        (r#"sk-ab/cd+ef 12\"45"#, r#"\\""#),
+    ];
+    for (form, pattern) in forms {
+        let said = format!("here: {form}");
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
+            run.tool("c1", "a", &json!({"t": said}), None).text(&said).finished().reply()
+        });
+        let blocks = [
+            format!("{{ text: {{ must_not_match: '{pattern}' }} }}"),
+            format!("{{ tools: {{ forbid_calls: [{{ name: a, args_match: {{ t: '{pattern}' }} }}] }} }}"),
+            format!("[{{ type: regex, pattern: '{pattern}', negate: true }}]"),
+            "[{ type: not_contains, value: '${ENV.MY_TOKEN}' }]".to_string(),
+            // The plain form was not said.
+            "[{ type: not_contains, value: 'ef 12' }, { type: not_contains, value: other }]".to_string(),
+        ];
+        let blocks: Vec<&str> = blocks.iter().map(String::as_str).collect();
+        let project = project_with_assertions(&agent, &blocks);
+        let tested = project.test_in(&[("MY_TOKEN", secret)], &[]);
+        for number in 0..blocks.len() {
+            let is_said = number < 4 || form.contains("ef 12");
+            let expected = if is_said { "failed" } else { "passed" };
+            assert_eq!(tested.case(&format!("a{number}"))["status"], expected, "{number}: {}", tested.output);
+        }
+        let all = format!("{}{}", tested.report, tested.output);
+        assert!(!all.contains(form), "{all}");
+    }
+}
+
+#[test]
+fn failures_by_a_redacted_secret_say_so() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        run.tool("c1", "a", &json!({"t": "sk-abcdefgh12345"}), None).text("done").finished().reply()
+    });
+    let project = project_with_assertions(
+        &agent,
+        &[
+            "{ tools: { require: [{ name: a, args_not_match: { t: ^sk- } }] } }",
+            "{ tools: { require: [{ name: a, args_match: { t: ^sk- }, count: { exact: 0 } }] } }",
+        ],
+    );
+    let tested = project.test_in(&[("MY_API_KEY", "sk-abcdefgh12345")], &[]);
+    for (case, words) in [
+        ("a0", "a redacted secret that violates this (without the secret: no such argument)"),
+        ("a1", "a redacted secret that violates this (without the secret: none of 1 call matching)"),
+    ] {
+        let assertions = tested.case(case)["assertions"].to_string();
+        assert!(assertions.contains(words), "{assertions}");
+    }
+}
+
 /// `expected` decides a case that asserts nothing else.
 #[test]
 fn expected_answers_decide_beside_assertions_that_are_off() {

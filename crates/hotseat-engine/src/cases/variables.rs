@@ -148,13 +148,13 @@ pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: 
     if redactor.is_empty() {
         return;
     }
-    visit_scalars(node, kind, TextUse::Elsewhere, &mut Vec::new(), &mut |node, kind, text_use| {
+    visit_scalars(node, kind, TextUse::Elsewhere, &mut Vec::new(), &mut |node, expected, text_use| {
         let escaped = |text: &str| {
             redactor
                 .replace_secrets(text, |mark, _, out| out.push_str(&hotseat_checks::escape(mark)))
                 .into_owned()
         };
-        match (&mut node.value, text_use, text_kind(kind)) {
+        match (&mut node.value, text_use, text_kind(expected)) {
             (_, TextUse::Elsewhere, _) => {}
             (NodeValue::String(text), TextUse::Assertion, kind) if is_pattern(text, kind) => {
                 *text = escaped(text)
@@ -177,6 +177,12 @@ pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: 
             ) => {
                 let value = redactor.json(node.to_json());
                 node.value = from_json(value, &node.span);
+            }
+            // Arguments are compared with patterns or numbers.
+            (NodeValue::Number(number), TextUse::Assertion, Kind::Pattern) if accepts_numbers(expected) => {
+                if let Some(mark) = redactor.number(number) {
+                    node.value = NodeValue::String(format!("^{}$", hotseat_checks::escape(mark)));
+                }
             }
             _ => {}
         }
@@ -466,12 +472,14 @@ pub(super) enum FilledValue {
     Json(Json),
 }
 
+/// Returns true if a number is one of several kinds.
+fn accepts_numbers(kind: &Kind) -> bool {
+    matches!(kind, Kind::OneOf(kinds) if kinds.iter().any(|kind| matches!(kind, Kind::Number)))
+}
+
 /// Returns the number of a text that consists of one variable, where a number or a text is expected.
 fn hook_number<'v>(text: &str, kind: &Kind, variables: VariableScope<'v>) -> Option<&'v Json> {
-    let Kind::OneOf(kinds) = kind else { return None };
-    if !kinds.iter().any(|kind| matches!(kind, Kind::Number))
-        || !matches!(text_kind(kind), Kind::NonEmptyText)
-    {
+    if !accepts_numbers(kind) || !matches!(text_kind(kind), Kind::NonEmptyText) {
         return None;
     }
     match parse_parts(text).ok()?.as_slice() {
@@ -641,6 +649,11 @@ fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
             Some(name) => TextPart::Environment(name),
             None => TextPart::Given(name),
         };
+        if name.starts_with("scenario.") {
+            return Err(format!(
+                "`${{{name}}}`: this case has no scenarios; list them under `scenarios`, or write `$${{` for a literal `${{`"
+            ));
+        }
         let bare = name.strip_prefix("ENV.").unwrap_or(name);
         let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if bare.is_empty() || !bare.chars().all(valid) || bare.starts_with(|c: char| c.is_ascii_digit()) {
@@ -649,11 +662,6 @@ fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
             ));
         }
         parts.push(part);
-        if name.starts_with("scenario.") {
-            return Err(format!(
-                "`${{{name}}}`: this case has no scenarios; list them under `scenarios`, or write `$${{` for a literal `${{`"
-            ));
-        }
         rest = &rest[end + 1..];
     }
     if !rest.is_empty() {
@@ -761,6 +769,7 @@ mod tests {
             ("${a-b}", "`${a-b}` is not a valid variable"),
             ("${MCP.crm.url}", "this case has no MCP server `crm`"),
             ("${MODELS.gpt.url}", "this case has no served model `gpt`"),
+            ("${scenario.item}", "`${scenario.item}`: this case has no scenarios"),
             ("${MODELS.gpt}", "`${MODELS.gpt}` is not a valid variable"),
             ("${MCP.crm}", "`${MCP.crm}` is not a valid variable"),
             ("${}", "`${}` is not a valid variable"),
@@ -769,7 +778,6 @@ mod tests {
         ] {
             let error = fill(text, &Kind::Text).unwrap_err();
             assert!(error.len() == 1 && error[0].contains(words), "{text}: {error:?}");
-            ("${scenario.item}", "`${scenario.item}`: this case has no scenarios"),
         }
     }
 }

@@ -87,7 +87,7 @@ impl CheckEvaluator<'_> {
             return Box::pin(self.judge(check, judged, looked, recorder)).await;
         }
         let scope = looked.scope(recorder);
-        let decide = |check: &Check, scope| decide(check, scope, recorder.redactor());
+        let decide = |check: &Check, scope| decide(check, scope, recorder);
         if check.may_take_long() || recorder.traffic().conversation_bytes() >= LONG_CONVERSATION_BYTES {
             compute_aside(|| decide(check, scope))
         } else {
@@ -217,7 +217,7 @@ impl CheckEvaluator<'_> {
 }
 
 /// Decides a check that needs neither a judge nor a script.
-fn decide(check: &Check, scope: TurnScope<'_>, redactor: &SecretRedactor) -> CheckResult {
+fn decide(check: &Check, scope: TurnScope<'_>, recorder: &TraceRecorder) -> CheckResult {
     let decided = decide_recorded(check, scope);
     let forbidden = check.forbidden_texts();
     let is_redacted = |text: &str| text.contains(REDACTION_MARK);
@@ -227,7 +227,13 @@ fn decide(check: &Check, scope: TurnScope<'_>, redactor: &SecretRedactor) -> Che
     // The secret itself may be what the check forbids. A secret that the check names is compared by its mark.
     let named = format!("{:?}", check.kind);
     let is_unnamed = |mark: &str| !named.contains(mark) && !named.contains(&hotseat_checks::escape(mark));
-    let original = scope.with_texts(|text| redactor.reveal(text, is_unnamed));
+    let redactor = recorder.redactor();
+    let of_named = redactor.restricted_to(|mark| !is_unnamed(mark));
+    // Texts that were redacted when they arrived, such as those of a saved run, contain marks.
+    let original = scope.of_copy(recorder.original_conversation()).with_texts(
+        |text| redactor.reveal(&of_named.text(text), is_unnamed),
+        |number| of_named.number(number).map(str::to_string),
+    );
     let is_unknown = |text: &str| redaction_marks(text).any(is_unnamed);
     match any_text(scope.of_copy(&original), forbidden, &is_unknown) {
         true => CheckResult::errored(
@@ -237,7 +243,15 @@ fn decide(check: &Check, scope: TurnScope<'_>, redactor: &SecretRedactor) -> Che
         // The report shows the recorded text.
         false => {
             let revealed = decide_recorded(check, scope.of_copy(&original));
-            let verdict = CheckVerdict { passed: revealed.verdict.passed, ..decided.verdict };
+            let recorded = decided.verdict;
+            let passed = revealed.verdict.passed;
+            let actual = match passed {
+                true => recorded.actual,
+                false => {
+                    format!("a redacted secret that violates this (without the secret: {})", recorded.actual)
+                }
+            };
+            let verdict = CheckVerdict { passed, actual, ..recorded };
             CheckResult { verdict, ..revealed }
         }
     }

@@ -27,6 +27,8 @@ pub struct TraceRecorder {
     /// Offset of the last event.
     latest: TimeOffset,
     conversation: TracedConversation,
+    /// The conversation with its secrets, if it has any. It is never written.
+    original: Option<Box<TracedConversation>>,
     /// The events, if they are to be kept.
     records: Option<SharedEvents>,
     pub(crate) meter: SpendingMeter,
@@ -47,6 +49,7 @@ impl TraceRecorder {
             sequence: 0,
             latest: TimeOffset::default(),
             conversation: TracedConversation::default(),
+            original: None,
             records,
             meter: SpendingMeter::default(),
             turn_issues: None,
@@ -64,10 +67,16 @@ impl TraceRecorder {
     /// Sets what shows the tool calls of the agent.
     pub fn set_call_visibility(&mut self, calls: CallVisibility) {
         self.conversation.call_visibility = calls;
+        if let Some(original) = &mut self.original {
+            original.call_visibility = calls;
+        }
     }
 
     /// Sets the names of the MCP servers of the test.
     pub fn set_test_servers(&mut self, names: Arc<[Arc<str>]>) {
+        if let Some(original) = &mut self.original {
+            original.test_servers = names.clone();
+        }
         self.conversation.test_servers = names;
     }
 
@@ -237,7 +246,7 @@ impl TraceRecorder {
         let timestamp = wall - Millis::try_from((now.0 - offset.0) / 1000).unwrap_or(0);
         let event = Event { sequence: self.sequence + 1, offset, timestamp, payload };
         let mut record = EventRecord { event, execution };
-        self.redactor.payload(&mut record.event.payload);
+        let original = self.redactor.payload(&mut record.event.payload);
         let is_call = matches!(record.payload, Payload::ToolInvoked(_));
         // Raw events are kept only on request, and their bytes have been counted already.
         let is_raw = matches!(record.payload, Payload::Raw(_));
@@ -249,11 +258,33 @@ impl TraceRecorder {
         }
         (self.sequence, self.latest) = (self.sequence + 1, self.latest.max(offset));
         if record.execution.is_none() {
+            if !is_raw {
+                self.apply_original(original, &record.event);
+            }
             self.conversation.apply(&record.event);
         }
         if let Some(records) = &self.records {
             records.push(record);
         }
+    }
+
+    /// Adds an event to the conversation with secrets; `original` is the event before its secrets were replaced.
+    fn apply_original(&mut self, original: Option<Payload>, recorded: &Event) {
+        if original.is_some() && self.original.is_none() {
+            self.original = Some(Box::new(self.conversation.clone()));
+        }
+        let Some(conversation) = &mut self.original else { return };
+        let payload = original.unwrap_or_else(|| recorded.payload.clone());
+        let Event { sequence, offset, timestamp, .. } = *recorded;
+        let mut event = Event { sequence, offset, timestamp, payload };
+        limit_depth(&mut event);
+        conversation.apply(&event);
+    }
+
+    /// Returns the conversation with the secrets that its events had when they were recorded, to decide checks. Events that had
+    /// been recorded before have none.
+    pub fn original_conversation(&self) -> &TracedConversation {
+        self.original.as_deref().unwrap_or(&self.conversation)
     }
 
     /// Returns the conversation recorded so far.

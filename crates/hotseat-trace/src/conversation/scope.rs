@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::{AgentToolCall, ConversationTurn, TracedConversation, UnseenCalls};
 use crate::TimeOffset;
@@ -56,16 +56,20 @@ impl<'a> TurnScope<'a> {
     }
 
     /// Copies the conversation, with other texts of the agent in the turns of the scope: in messages, and in arguments and
-    /// results of calls.
-    pub fn with_texts(self, text: impl Fn(&str) -> String) -> TracedConversation {
+    /// results of calls. Numbers in these become the texts that `number` returns.
+    pub fn with_texts(
+        self,
+        text: impl Fn(&str) -> String,
+        number: impl Fn(&Number) -> Option<String>,
+    ) -> TracedConversation {
         let mut copy = self.conversation.clone();
         for turn in &mut copy.turns[self.first..self.end] {
             for message in &mut turn.messages {
                 message.content = text(&message.content).into();
             }
             for call in &mut turn.tool_calls {
-                map_json_texts(&mut call.arguments, &text);
-                call.result.iter_mut().for_each(|result| map_json_texts(&mut result.value, &text));
+                map_json_texts(&mut call.arguments, &text, &number);
+                call.result.iter_mut().for_each(|result| map_json_texts(&mut result.value, &text, &number));
             }
         }
         copy
@@ -180,17 +184,26 @@ impl AgentClock {
 }
 
 /// Replaces all strings of a JSON value, also the names of members.
-fn map_json_texts(value: &mut Value, text: &impl Fn(&str) -> String) {
+fn map_json_texts(
+    value: &mut Value,
+    text: &impl Fn(&str) -> String,
+    number: &impl Fn(&Number) -> Option<String>,
+) {
     match value {
         Value::String(string) => *string = text(string),
-        Value::Array(entries) => entries.iter_mut().for_each(|entry| map_json_texts(entry, text)),
+        Value::Array(entries) => entries.iter_mut().for_each(|entry| map_json_texts(entry, text, number)),
         Value::Object(members) => {
             let entries = std::mem::take(members);
             members.extend(entries.into_iter().map(|(name, mut member)| {
-                map_json_texts(&mut member, text);
+                map_json_texts(&mut member, text, number);
                 (text(&name), member)
             }));
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Number(found) => {
+            if let Some(text) = number(found) {
+                *value = Value::String(text);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
     }
 }

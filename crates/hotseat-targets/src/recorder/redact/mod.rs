@@ -11,6 +11,7 @@ mod shortened;
 mod text_pieces;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::iter;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use hotseat_trace::{AttemptFailure, Payload};
 pub use marks::REDACTION_MARK;
 use marks::{ELLIPSIS, MIN_SECRET_BYTES};
 use secret_patterns::{SecretMatch, SecretPatterns};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// Values that are no secrets: words of every text, and what variables for secrets contain where none is needed, as on a
 /// database for tests or a model on this machine. Redacted, they would change what an agent says and the names of its tools.
@@ -62,6 +63,8 @@ const COMMON_VALUES: [&str; 32] = [
 #[derive(Debug, Clone, Default)]
 pub struct SecretRedactor {
     secrets: Option<Arc<SecretPatterns>>,
+    /// Marks of known secrets that stay in texts.
+    exempt: HashSet<String>,
 }
 
 impl SecretRedactor {
@@ -70,7 +73,14 @@ impl SecretRedactor {
         let is_common = |value: &str| COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str());
         let long =
             secrets.into_iter().filter(|(_, value)| value.len() >= MIN_SECRET_BYTES && !is_common(value));
-        SecretRedactor { secrets: SecretPatterns::new(long).map(Arc::new) }
+        SecretRedactor { secrets: SecretPatterns::new(long).map(Arc::new), exempt: HashSet::new() }
+    }
+
+    /// Returns a redactor of the secrets with the selected marks.
+    pub fn restricted_to(&self, is_selected: impl Fn(&str) -> bool) -> SecretRedactor {
+        let marks = self.secrets.iter().flat_map(|secrets| secrets.values.keys());
+        let exempt = marks.filter(|mark| !is_selected(mark)).cloned().collect();
+        SecretRedactor { secrets: self.secrets.clone(), exempt }
     }
 
     /// Returns true if there are no secrets.
@@ -111,7 +121,9 @@ impl SecretRedactor {
     /// Returns the secrets in a text, if it has any.
     fn find(&self, text: &str) -> Option<(&SecretPatterns, Vec<SecretMatch>)> {
         let secrets = self.secrets.as_deref()?;
-        Some((secrets, secrets.find(text))).filter(|(_, found)| !found.is_empty())
+        let mut found = secrets.find(text);
+        found.retain(|found| !self.exempt.contains(secrets.mark(found)));
+        Some((secrets, found)).filter(|(_, found)| !found.is_empty())
     }
 
     /// Returns a redacted text with the secrets in place of the selected marks. An encoded secret is returned as plain text.
@@ -149,20 +161,33 @@ impl SecretRedactor {
         Cow::Owned(secrets.replace_by(text, 0..text.len(), &found, replace))
     }
 
-    /// Replaces secrets in an event.
-    pub fn payload(&self, payload: &mut Payload) {
-        let Some(secrets) = &self.secrets else { return };
+    /// Returns the mark of a number that is a secret.
+    pub fn number(&self, number: &Number) -> Option<&str> {
+        let mark = self.secrets.as_ref()?.number_mark(&number.to_string())?;
+        (!self.exempt.contains(mark)).then_some(mark)
+    }
+
+    /// Replaces secrets in an event. Returns the original event if it had any.
+    pub fn payload(&self, payload: &mut Payload) -> Option<Payload> {
+        let secrets = self.secrets.as_ref()?;
         // A text may be very long, so it is not copied into JSON.
         let text = payload.agent_text_mut().map(std::mem::take);
-        if let Some(clean) = self.members(secrets, payload) {
-            *payload = clean;
+        let members = self.members(secrets, payload);
+        let clean_text = text.as_deref().map(|text| self.text(text));
+        let has_secret = members.is_some() || matches!(clean_text, Some(Cow::Owned(_)));
+        let mut original = has_secret.then(|| {
+            let clean = members.unwrap_or_else(|| payload.clone());
+            std::mem::replace(payload, clean)
+        });
+        if let (Some(known), Some(Cow::Owned(clean))) = (payload.agent_text_mut(), clean_text) {
+            *known = clean.into();
+        } else if let (Some(known), Some(text)) = (payload.agent_text_mut(), &text) {
+            *known = text.clone();
         }
-        if let (Some(known), Some(text)) = (payload.agent_text_mut(), text) {
-            *known = match self.text(&text) {
-                Cow::Owned(clean) => clean.into(),
-                Cow::Borrowed(_) => text,
-            };
+        if let (Some(known), Some(text)) = (original.as_mut().and_then(Payload::agent_text_mut), text) {
+            *known = text;
         }
+        original
     }
 
     /// Returns the event with secrets replaced in all members, if it has any.
@@ -218,7 +243,9 @@ impl SecretRedactor {
 
     /// Redacts a value in place. Returns true if anything was replaced.
     fn redact(&self, value: &mut Value, numbers: NumberPolicy) -> bool {
-        let Some(secrets) = &self.secrets else { return false };
+        if self.is_empty() {
+            return false;
+        }
         match value {
             Value::String(text) => match self.text(text) {
                 Cow::Owned(clean) => {
@@ -245,7 +272,7 @@ impl SecretRedactor {
                 }));
                 changed
             }
-            Value::Number(number) => match (numbers, secrets.number_mark(&number.to_string())) {
+            Value::Number(number) => match (numbers, self.number(number)) {
                 (NumberPolicy::Redacted, Some(mark)) => {
                     *value = Value::String(mark.to_string());
                     true

@@ -99,6 +99,11 @@ impl SecretPatterns {
         merge_overlaps(found)
     }
 
+    /// Returns the replacement of a match.
+    pub fn mark(&self, found: &SecretMatch) -> &str {
+        &self.marks[found.pattern]
+    }
+
     /// Returns the parts of secrets that end or begin where a text was shortened. The ellipsis may stand behind a quotation
     /// mark.
     pub fn find_shortened(&self, text: &str) -> Vec<SecretMatch> {
