@@ -1878,3 +1878,87 @@ fn regular_expressions_in_options_are_patterns_or_refused() {
     );
     assert_eq!(statuses(&tested), ["a passed"], "{}", tested.output);
 }
+
+#[test]
+fn functions_that_decide_checks_cannot_send_or_assert() {
+    for check in [
+        "expect(agent).toCallTool('check_availability', { room: (v) => { user.says('q'); return true; } })",
+        "expect(agent).not.toCallTool('check_availability', { room: (v) => { try { user.says('q'); } catch {} return false; } })",
+        "expect(agent).toCallTool('check_availability', { room: (v) => { expect(1).toBe(1); return true; } })",
+        "expect(conversation.hasToolCall('check_availability', { room: (v) => { user.says('q'); return true; } })).toBe(true)",
+        "expect(agent).toSatisfy(['n', () => { user.says('q'); return true; }])",
+        "expect(agent).toSatisfy('c')",
+        "expect(5).toSatisfy(() => { evaluate(1).toBe(1); return true; })",
+    ] {
+        let agent = booking();
+        let script = format!(
+            "criterion('c', {{ match: () => {{ user.says('q'); return true; }} }}); it('a', () => {{ user.says('x'); {check}; }});"
+        );
+        let tested = project(&agent, &script).test(&["a_test.ts"]);
+        let failure = tested.failure("a");
+        assert_eq!(failure["kind"], "script_error", "{check}: {failure:#}");
+        assert!(
+            failure.to_string().contains("a judging function cannot assert or send anything"),
+            "{failure:#}"
+        );
+        assert_eq!(user_texts(&agent), ["x"], "{check}");
+    }
+    let reads = run_script(
+        "it('a', () => { user.says('x'); evaluate(1).toBe(1); expect(agent).toSatisfy(() => conversation.evaluationResults.length === 1); });",
+    );
+    assert_eq!(statuses(&reads), ["a passed"], "{}", reads.output);
+}
+
+#[test]
+fn assertions_of_a_message_replace_those_of_every_turn() {
+    let agent = booking();
+    let config = format!(
+        "target: {{ endpoint: '{}', turn_assert: {{ text: {{ must_not_match: free }}, budget: {{ max_tool_calls: 0 }} }} }}\n",
+        agent.url()
+    );
+    let suite = "import { it, user } from 'hotseat';
+      it('all', () => { user.says({ user: 'x', assert: false }); });
+      it('parts', () => { user.says({ user: 'x', assert: { text: false, budget: { maxToolCalls: 1 } } }); });
+      it('one', () => { user.says({ user: 'x', assert: { text: false } }); });
+      it('none', () => { user.says('x'); });
+      it('of test', { turnAssert: { text: false, budget: false } }, () => { user.says('x'); });
+      it('added', { turnAssert: false }, () => { user.says({ user: 'x', assert: { text: { must_not_match: 'Blue' } } }); });";
+    let tested = Project::with_config(&config).file("a_test.ts", suite).test(&["a_test.ts"]);
+    assert_eq!(
+        statuses(&tested),
+        ["added failed", "all passed", "none failed", "of test passed", "one failed", "parts passed"],
+        "{}",
+        tested.output
+    );
+}
+
+#[test]
+fn false_discards_assertions_of_groups() {
+    let tested = run_script(
+        "describe('above', { assert: { text: { must_not_match: 'free' } }, turnAssert: { text: { must_not_match: 'free' } } }, () => {
+           it('discards', { assert: false, turnAssert: false }, () => { user.says('x'); });
+           it('keeps', () => { user.says('x'); });
+         });
+         describe('false', { assert: false }, () => {
+           it('adds', { assert: { text: { must_not_match: 'free' } } }, () => { user.says('x'); });
+           it('adds typed', { assert: { type: 'contains', value: 'nothing' } }, () => { user.says('x'); });
+           it('none', () => { user.says('x'); });
+         });
+         describe('block', { assert: { text: false } }, () => {
+           it('adds', { assert: { text: { must_match: 'free' } } }, () => { user.says('x'); });
+         });",
+    );
+    assert_eq!(
+        statuses(&tested),
+        [
+            "above > discards passed",
+            "above > keeps failed",
+            "block > adds passed",
+            "false > adds failed",
+            "false > adds typed failed",
+            "false > none passed"
+        ],
+        "{}",
+        tested.output
+    );
+}

@@ -85,6 +85,8 @@ pub struct TestCase {
     pub checkpoints: Vec<Checkpoint>,
     /// Settings of turns that are not written, whose input comes from a simulator or a human.
     pub turn_defaults: CaseTurn,
+    /// Assertions of every turn, to which a turn that a program sends adds its own.
+    pub turn_assertions: Arc<AssertionBlock>,
     /// The simulator, if there is one.
     pub simulator: Option<CaseSimulator>,
     /// Topics of the conversation, if it has a graph.
@@ -386,14 +388,15 @@ impl TestCase {
     #[must_use]
     pub fn driven_by(self, program: CaseProgram, place: SourceSpan) -> TestCase {
         let unwritten = CaseTurn { place: place.clone(), ..self.turn_defaults };
-        let written = self.document.source.clone();
+        let (document, at) = (self.document.clone(), place.clone());
         let mut case = TestCase { program: Some(program), place, turn_defaults: unwritten, ..self };
-        let at = case.place.clone();
-        // The document of a program was generated, so its checks are placed at the body.
-        for check in case.every_check_mut().filter(|check| Arc::ptr_eq(&check.place.source, &written)) {
-            check.place = at.clone();
-        }
+        document.place_checks(case.every_check_mut(), &at);
         case
+    }
+
+    /// Places checks of the case of a program at its body: the document of such a case was generated.
+    pub(super) fn place_at_body<'c>(&self, checks: impl IntoIterator<Item = &'c mut Check>) {
+        self.document.place_checks(checks, &self.place);
     }
 
     /// Returns the case of a program with the simulator set by the program.
@@ -469,6 +472,13 @@ impl TestCase {
 }
 
 impl CaseDocument {
+    /// Moves checks of this document to another place.
+    fn place_checks<'c>(&self, checks: impl IntoIterator<Item = &'c mut Check>, at: &SourceSpan) {
+        for check in checks.into_iter().filter(|check| Arc::ptr_eq(&check.place.source, &self.source)) {
+            check.place = at.clone();
+        }
+    }
+
     fn node(&self) -> DocumentNode {
         let mut node = (self.parse)(&self.source).expect("the same text was parsed before");
         if let Some(scenario) = &self.scenario {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::assertions::{AssertionBlock, CheckVocabulary, OWN_ASSERT_KIND};
 use super::brief::SimulatorBrief;
-use super::case::CaseTurn;
 use super::case::reading::read_turn;
+use super::case::{CaseTurn, TestCase};
 use super::condition::{CONDITION, read_condition};
 use super::content::read_messages;
 use super::shape::{MESSAGE, TURN};
@@ -31,16 +31,18 @@ pub struct ProgramInputError(#[from] Diagnostics);
 /// Source name of JSON passed by programs.
 const PROGRAM_SOURCE_NAME: &str = "the test";
 
-/// Decodes a turn from JSON. It also gets the checks of unwritten turns. Fails if the JSON is invalid.
+/// Decodes a turn of a case from JSON, as a turn of a case file. Fails if the JSON is invalid.
 pub fn parse_turn(
     value: &Value,
-    unwritten: &CaseTurn,
+    case: &TestCase,
     redactor: &SecretRedactor,
     place: SourceSpan,
 ) -> Result<CaseTurn, ProgramInputError> {
     parse_redacted(value, &Kind::Shape(&TURN), redactor, |view, diagnostics| {
         let map = view.map(&TURN)?;
-        let mut read = read_turn(&map, &AssertionBlock::default(), unwritten.options.as_ref(), diagnostics);
+        let options = case.turn_defaults.options.as_ref();
+        let mut read = read_turn(&map, &case.turn_assertions, options, diagnostics);
+        case.place_at_body(&mut read.checks);
         move_to(&place, &mut read.checks);
         for part in &mut read.content {
             if let ContentPart::Media(media) = part {
@@ -51,8 +53,7 @@ pub fn parse_turn(
             move_place(&place, &mut options.place);
         }
         read.resume.iter_mut().for_each(|answer| move_place(&place, &mut answer.place));
-        let checks = unwritten.checks.iter().cloned().chain(read.checks).collect();
-        Some(CaseTurn { checks, place, ..read })
+        Some(CaseTurn { place, ..read })
     })
 }
 

@@ -144,7 +144,7 @@ impl CommandContext<'_> {
     async fn say(self, session: &mut Session<'_>) -> CommandResult {
         let place = self.place(session);
         let written = to_case_keys(&self.given["turn"], &Kind::Shape(&TURN));
-        let turn = parse_turn(&written, &session.case().turn_defaults, session.redactor(), place);
+        let turn = parse_turn(&written, session.case(), session.redactor(), place);
         let mut turn = turn.map_err(invalid)?;
         let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
         turn.load_attachments(&folders).map_err(invalid)?;

@@ -121,12 +121,7 @@ impl CommandHandler<'_, '_> {
     async fn say(&mut self, said: UserTurnBuilder) -> Result<(), EndedCaseError> {
         let UserTurnBuilder { members: written, at } = said;
         let options = written.get("options").cloned();
-        let turn = parse_turn(
-            &written.into(),
-            &self.session.case().turn_defaults,
-            self.session.redactor(),
-            at.place(),
-        );
+        let turn = parse_turn(&written.into(), self.session.case(), self.session.redactor(), at.place());
         let mut turn = turn.map_err(|error| self.fail_test(&error.to_string(), at))?;
         let loaded = turn.load_attachments(&[&self.example.folder]);
         loaded.map_err(|error| self.fail_test(&error.to_string(), at))?;

@@ -295,6 +295,7 @@ fn read_case(
         turns,
         checkpoints: read_checkpoints(map, diagnostics),
         turn_defaults: CaseTurn::with_inherited_checks(Vec::new(), options, map.place(), &every_turn),
+        turn_assertions: Arc::new(every_turn),
         is_dynamic: simulator.is_some() && map.has("checkpoints"),
         simulator,
         topics,

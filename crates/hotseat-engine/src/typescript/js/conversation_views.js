@@ -28,7 +28,7 @@ const callsWithin = (error) => (isObject(error) ? String(error.stack).split(/ at
 
 /** Runs a judging function for the busy host. */
 function answer({ call, first, turn, condition }) {
-  current.judging = true;
+  current.judging = "host";
   try {
     const looked = turn === null || turn === undefined ? [] : turns.slice(first - 1, turn);
     const found = upTo(turn ?? 0, () => functions[call](looked.at(-1), core.conversation, looked));
@@ -36,13 +36,13 @@ function answer({ call, first, turn, condition }) {
   } catch (error) {
     return { error: thrownWords(error), at: callsWithin(error) };
   } finally {
-    current.judging = false;
+    current.judging = null;
   }
 }
 
 /** Returns the turns whose calls are read. Before the first one, that there are no calls says nothing about the agent. */
 function turnsWithCalls() {
-  if (turns.length === 0 && !current.judging) throw misuse("there is no turn to check yet; send one first");
+  if (turns.length === 0 && current.judging === null) throw misuse("there is no turn to check yet; send one first");
   return turns;
 }
 
@@ -56,7 +56,7 @@ function toolNamed(name, tool) {
 function ofGraph(name) {
   const { names } = current.topics;
   // The host tells the names with its first reply.
-  if (names?.includes(name) || (names === undefined && (turns.length === 0 || current.judging))) return name;
+  if (names?.includes(name) || (names === undefined && (turns.length === 0 || current.judging !== null))) return name;
   throw misuse(names === undefined ? `there is no topic ${shown(name)}: the test has no graph` : `there is no topic ${shown(name)}: the graph has ${names.join(", ")}`);
 }
 

@@ -107,11 +107,11 @@ function judgeOf(said) {
 
 const isBlock = (assertion) => isMapping(assertion) && assertion.type === undefined;
 
-/** Removes what inner blocks of assertions replace: parts that they set to `false`, and limits that they set. */
+/** Removes what inner blocks of assertions replace: parts that they set to `false`, or set where the outer ones are `false`, and limits that they set. */
 function withoutReplaced(block, inner) {
   const kept = Object.entries(block).map(([name, part]) => {
     const own = inner.filter((one) => Object.hasOwn(one, name)).map((one) => one[name]);
-    if (own.includes(false)) return [name, {}];
+    if (own.includes(false) || (part === false && own.length > 0)) return [name, {}];
     if (!["timing", "budget"].includes(name) || !isMapping(part)) return [name, part];
     const limits = own.filter(isMapping).flatMap((one) => Object.keys(one).map(caseKey));
     return [name, Object.fromEntries(Object.entries(part).filter(([limit]) => !limits.includes(caseKey(limit))))];
@@ -119,11 +119,15 @@ function withoutReplaced(block, inner) {
   return Object.fromEntries(kept.filter(([, part]) => !isMapping(part) || Object.keys(part).length > 0));
 }
 
+/** A block that discards all blocks above it. */
+const NONE = { tools: false, timing: false, budget: false, text: false };
+
 /** Adds assertions to those of the group above, as a case adds its own to those of its agent. */
 function withInherited(above, own) {
-  if (above === undefined) return own;
+  if (above === undefined || own === false) return own;
   const inner = [own].flat().filter(isBlock);
-  const kept = [above].flat().map((one) => (isBlock(one) ? withoutReplaced(one, inner) : one));
+  const outer = above === false ? [NONE] : [above].flat();
+  const kept = outer.map((one) => (isBlock(one) ? withoutReplaced(one, inner) : one));
   return [...kept.filter((one) => !isBlock(one) || Object.keys(one).length > 0), ...[own].flat()];
 }
 

@@ -10,6 +10,21 @@ const isPromise = (value) => isObject(value) && typeof value.then === "function"
 const isGenerator = (value) => isObject(value) && typeof value.next === "function" && typeof value.throw === "function";
 const RAN_NOTHING = "a generator function runs nothing when it is called: remove its `*`";
 
+/** Runs a function of the test that decides a check, on behalf of the test. What it must not do is an error of the test, also if it catches it. */
+function judging(work) {
+  // The host reports the error of a function that it called itself.
+  if (current.judging !== null) return work();
+  current.judging = "test";
+  try {
+    return work();
+  } finally {
+    current.judging = null;
+    const words = current.interrupted;
+    current.interrupted = undefined;
+    if (words !== undefined) throw misuse(words);
+  }
+}
+
 /** Returns what a function of the test returned, if the function ran. */
 function ran(returned) {
   if (isGenerator(returned)) throw misuse(RAN_NOTHING);
@@ -94,7 +109,7 @@ class Misuse extends TypeError {
 
 /** Reports an error to the host before throwing it, so that catching it does not hide it. */
 function misuse(words) {
-  if (current.judging) current.interrupted ??= words;
+  if (current.judging !== null) current.interrupted ??= words;
   else if (current.running !== null) hidden.ask({ do: "misuse", words, at: at(), known: turns.length });
   return new Misuse(words);
 }
@@ -107,8 +122,8 @@ const current = {
   topics: { current: null, history: [], visits: [] },
   /** Why tool calls cannot be read at the moment. Null if they can. */
   unseen: null,
-  /** True while the host waits for a function of the test to judge. */
-  judging: false,
+  /** Who waits for a function of the test that decides: `host`, `test`, or null. Such a function cannot assert or send anything. */
+  judging: null,
   /** Error message of a forbidden request by such a function. */
   interrupted: undefined,
   /** The first error that a subtest threw. */
@@ -122,9 +137,8 @@ const isOwnWork = (command) => (command.do === "decide" ? command.asserted.every
 
 /** Sends a command to the host, which may call a function before it replies. */
 function ask(command) {
-  if (current.judging) {
-    throw misuse("a judging function cannot assert or send anything: it must only return true or false");
-  }
+  const mayAsk = current.judging === null || (current.judging === "test" && ["path", "results"].includes(command.do));
+  if (!mayAsk) throw misuse("a judging function cannot assert or send anything: it must only return true or false");
   const asked = { ...command, known: turns.length };
   let reply = isOwnWork(command) ? hidden.tell(asked) : hidden.ask(asked);
   for (;;) {

@@ -1,6 +1,6 @@
 // Values: formatting, comparison, their placeholders, and what comparisons report.
 
-const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, isSame, misuse, thrownWords, AssertionError, Misuse } = core;
+const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, isSame, judging, misuse, thrownWords, AssertionError, Misuse } = core;
 
 const LONGEST = 1000;
 const DEEPEST = 100;
@@ -197,7 +197,7 @@ function sameEntries(actual, expected, same) {
 /** Returns true if an object has at least the expected members. */
 function holds(actual, expected) {
   if (expected instanceof RegExp) return fits(expected, textOf(actual));
-  if (typeof expected === "function") return decidedCheck(expected(actual));
+  if (typeof expected === "function") return decidedCheck(judging(() => expected(actual)));
   if (!isMapping(expected)) return deepEqual(actual, expected);
   return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => hasMember(actual, key) && holds(actual[key], expected[key]));
 }
@@ -291,7 +291,7 @@ function tried(work) {
 function judged(name, work) {
   const expected = `the agent to satisfy ${name}`;
   const found = tried(() => {
-    const returned = work();
+    const returned = judging(work);
     return { holds: decidedCheck(returned), actual: `the function returned ${shown(returned)}` };
   });
   return { expected, ...found };
