@@ -30,14 +30,28 @@ fn failed_base_response(member: Option<&Value>) -> Option<&Value> {
     member.filter(|response| is_failure_code(&response["status_code"]))
 }
 
+/// Members that contain the code of an error, and those that contain its text.
+const CODE_MEMBERS: [&str; 2] = ["error_code", "errorCode"];
+const TEXT_MEMBERS: [&str; 4] = ["error_message", "errorMessage", "error_msg", "error_type"];
+
 /// Returns true if an object without `choices` reports an error in another form than `error`: its `object` or `type` is `error`
-/// (vLLM), it has a `code` with a `message` (DashScope), or only a `detail` (FastAPI).
+/// (vLLM) or such a word, its `status` is, it has a `code` with a `message` (DashScope), only a `detail` (FastAPI), a member
+/// such as `error_code` or `error_msg`, a list of `errors`, or `success` is false.
 pub fn is_error_object(chunk: &Value) -> bool {
     let Some(members) = chunk.as_object() else { return false };
     let has_text = |key: &str| chunk[key].as_str().is_some_and(|text| !text.is_empty());
     let detail = &chunk["detail"];
-    chunk["object"] == "error"
-        || chunk["type"] == "error"
+    let is_failure_word = |key: &str| {
+        let word = chunk[key].as_str().unwrap_or_default().to_ascii_lowercase();
+        ["error", "failed", "failure"].iter().any(|end| word.ends_with(end))
+    };
+    let is_http_error = chunk["http_status_code"].as_i64().is_some_and(|status| status >= 400);
+    ["object", "type", "status"].into_iter().any(is_failure_word)
+        || CODE_MEMBERS.iter().any(|key| is_failure_code(&chunk[*key]))
+        || TEXT_MEMBERS.into_iter().any(has_text)
+        || chunk["errors"].as_array().is_some_and(|errors| !errors.is_empty())
+        || chunk["success"] == false
+        || is_http_error
         || (is_failure_code(&chunk["code"]) && has_text("message"))
         || (members.len() == 1 && (has_text("detail") || detail.is_array() || detail.is_object()))
 }
@@ -71,6 +85,8 @@ mod tests {
             json!({"detail": null}),
             json!({"detail": "p99", "type": "ping"}),
             json!({"type": "ping"}),
+            json!({"error_code": 0, "error_msg": "", "errors": [], "success": true, "status": "ok"}),
+            json!({"http_status_code": 200, "message": "fine"}),
             json!({}),
             json!([]),
         ] {
@@ -91,6 +107,16 @@ mod tests {
             json!({"code": 500, "message": "failed"}),
             json!({"detail": "Internal Server Error"}),
             json!({"detail": [{"msg": "field required"}]}),
+            json!({"text": "**NETWORK ERROR**", "error_code": 50001}),
+            json!({"errorCode": 500, "errorMessage": "no"}),
+            json!({"error_msg": "quota"}),
+            json!({"error_type": "overloaded", "message": "later"}),
+            json!({"success": false, "message": "no"}),
+            json!({"errors": [{"message": "no"}]}),
+            json!({"message": "no", "type": "server_error"}),
+            json!({"status": "error", "message": "no"}),
+            json!({"type": "response.failed"}),
+            json!({"message": "no", "http_status_code": 422}),
         ] {
             assert!(is_error_object(&chunk), "{chunk}");
         }

@@ -313,3 +313,56 @@ fn call_without_a_name_is_an_error() {
     let tested = over_ag_ui(|run| run.tool_call("c", "", &json!({})).text("Done."));
     assert_failed(&tested, "protocol_error", "TOOL_CALL_START has a tool call without a name");
 }
+
+#[test]
+fn empty_values_of_done_end_no_stream() {
+    for value in [json!(""), json!(0), json!({}), json!([]), Value::Null, json!(false)] {
+        let line = FakeReply::text(200, &format!("{}\n", json!({"reply": "hello", "end": value})));
+        assert_failed(&over_http(STREAMED, line.clone()), "protocol_error", "");
+    }
+    for value in [json!("stop"), json!(true), json!(1)] {
+        let line = FakeReply::text(200, &format!("{}\n", json!({"reply": "hello", "end": value})));
+        over_http(STREAMED, line).assert_all_passed();
+    }
+}
+
+#[test]
+fn part_of_an_answer_is_no_answer() {
+    let partial =
+        FakeReply::status(206).header("content-type", "application/json").bytes("{\"reply\": \"Done.\"}");
+    assert_failed(&over_http(MAPPED, partial), "agent_error", "HTTP 206");
+}
+
+#[test]
+fn errors_without_a_member_error_are_errors() {
+    for error in [
+        json!({"text": "**NETWORK ERROR**", "error_code": 50001}),
+        json!({"success": false, "message": "no"}),
+        json!({"errors": [{"message": "no"}]}),
+        json!({"message": "no", "type": "server_error"}),
+    ] {
+        let delta = json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "hello"}}]});
+        let stream = format!("data: {delta}\n\ndata: {error}\n\ndata: [DONE]\n\n");
+        assert_failed(&over_chat(FakeReply::sse().bytes(stream.into_bytes())), "agent_error", "");
+    }
+}
+
+#[test]
+fn ag_ui_of_another_content_type_and_blank_events() {
+    let run = |kind: &str, first: &str| {
+        let (kind, first) = (kind.to_string(), first.to_string());
+        let server = FakeAgent::start(move |request: &FakeRequest| {
+            let ids = request.json();
+            let (thread, run) = (&ids["threadId"], &ids["runId"]);
+            let events = [
+                json!({"type": "RUN_STARTED", "threadId": thread, "runId": run}),
+                json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run}),
+            ];
+            let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+            FakeReply::status(200).header("content-type", &kind).bytes(format!("{first}{body}").into_bytes())
+        });
+        Project::with_agent(&server).suite("a", ABSENT).test(&[])
+    };
+    run("text/event-stream", "data:\n\ndata: \n\n").assert_all_passed();
+    assert_failed(&run("text/html", ""), "protocol_error", "the server must send it as `text/event-stream`");
+}

@@ -125,6 +125,8 @@ fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
     if let Some(rest) = message.strip_prefix("unknown key `") {
         let (key, place) = rest.split_once('`')?;
         return match (key, place) {
+            // The block `tools` is meant.
+            ("tool", " in `assert`") => None,
             ("agent", " in an entry of `turns`") => find(&PEER_KEYS, "assistant"),
             ("contains", " in `text`") => {
                 Some("write `must_match: PATTERN`, or `{ type: contains, value: TEXT }` in a list")

@@ -39,7 +39,7 @@ use crate::connection::cookies::ConversationCookies;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpPeer, HttpRequest, ReadError};
 use crate::connection::{
-    OWN_API_ADVICE, TurnError, TurnLimits, other_protocol_advice, trailing_partial_event,
+    AG_UI_ADVICE, OWN_API_ADVICE, TurnError, TurnLimits, other_protocol_advice, trailing_partial_event,
 };
 use crate::message::{ConversationMessage, ScriptedAnswers, media_parts, unique_id};
 use crate::recorder::TraceRecorder;
@@ -170,7 +170,9 @@ impl AgUiSession {
             }
             let mut broken = None;
             let mut take = |data: &str| {
-                if broken.is_none() && limits.exceeded_record_limit().is_none() {
+                // Servers send blank events to keep the connection open.
+                let is_event = !data.trim().is_empty();
+                if is_event && broken.is_none() && limits.exceeded_record_limit().is_none() {
                     let at = times.time_of(data, &self.target.timing, recorder);
                     broken = run.receive(data, at, &mut |payload| recorder.emit_at(at, payload)).err();
                 }
@@ -269,7 +271,11 @@ async fn not_a_stream(response: &mut http::HttpResponse, limits: TurnLimits<'_>)
         body.extend_from_slice(&bytes);
     }
     let own_api = matches!(body.trim_ascii().first(), Some(b'{' | b'[')).then_some(OWN_API_ADVICE);
-    if let Some(advice) = other_protocol_advice(&String::from_utf8_lossy(&body)).or(own_api) {
+    let advice = match other_protocol_advice(&String::from_utf8_lossy(&body)).or(own_api) {
+        Some(AG_UI_ADVICE) => Some("the body is AG-UI: the server must send it as `text/event-stream`"),
+        advice => advice,
+    };
+    if let Some(advice) = advice {
         message.push_str(&format!("; {advice}"));
     }
     Some(AttemptFailure::new(FailureKind::ProtocolError, message).with_detail(http::display_body(&body)))

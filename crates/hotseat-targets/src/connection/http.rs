@@ -50,7 +50,8 @@ impl HttpClient {
     ) -> Result<HttpResponse, TurnError> {
         let (url, peer) = (outgoing.url, outgoing.peer);
         let response = self.exchange(outgoing, limits).await.map_err(TurnError::from)?;
-        if response.status().is_success() {
+        // Nobody asked for a part.
+        if response.status().is_success() && response.status() != StatusCode::PARTIAL_CONTENT {
             return Ok(response);
         }
         Err(error_response(url, peer, response, limits).await.into())

@@ -9,4 +9,6 @@ mod other_protocol;
 
 pub(crate) use limits::trailing_partial_event;
 pub use limits::{TurnError, TurnLimits};
-pub(crate) use other_protocol::{OWN_API_ADVICE, other_protocol_advice, refused_completion_advice};
+pub(crate) use other_protocol::{
+    AG_UI_ADVICE, OWN_API_ADVICE, other_protocol_advice, refused_completion_advice,
+};

@@ -4,7 +4,8 @@
 pub(crate) const OWN_API_ADVICE: &str =
     "if this is the answer of an API of its own, set `type: http`, `endpoint` and `map`";
 
-const AG_UI_ADVICE: &str = "the agent speaks AG-UI: set `type: ag_ui` and `endpoint`";
+/// Advice for AG-UI in place of another protocol.
+pub(crate) const AG_UI_ADVICE: &str = "the agent speaks AG-UI: set `type: ag_ui` and `endpoint`";
 
 /// Returns which protocol the beginning of an answer belongs to, and how to set it, if it is a known one.
 pub(crate) fn other_protocol_advice(answer: &str) -> Option<&'static str> {

@@ -337,7 +337,7 @@ impl ResponseMapping {
         let Some(LastEventRule { path, equals }) = &self.done else { return Ok(false) };
         Ok(path.values(&event).any(|found| match equals {
             Some(equals) => found == equals,
-            None => *found != Value::Bool(false),
+            None => tells_end(found),
         }))
     }
 
@@ -697,4 +697,16 @@ fn container_path(path: &str) -> &str {
 /// Returns true if a path selects at most one value.
 fn selects_one(path: &str) -> bool {
     !path.contains(['*', '?', ':', ',']) && !path.contains("..")
+}
+
+/// Returns true unless a value of `done` is empty: servers send such values with every event.
+fn tells_end(found: &Value) -> bool {
+    match found {
+        Value::Null | Value::Bool(false) => false,
+        Value::Bool(true) => true,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(entries) => !entries.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+    }
 }

@@ -721,10 +721,24 @@ fn parse_error(error: &Value) -> ErrorInfo {
     let first = |places: &[&Value]| places.iter().find_map(|value| text(value));
     let message = match error {
         Value::String(text) => joined(text.clone()),
-        other => first(&[&other["message"], &other["detail"], &error["status_msg"]])
-            .unwrap_or_else(|| other.to_string()),
+        other => first(&[
+            &other["message"],
+            &other["detail"],
+            &error["status_msg"],
+            &other["error_message"],
+            &other["errorMessage"],
+            &other["error_msg"],
+            &other["text"],
+        ])
+        .unwrap_or_else(|| other.to_string()),
     };
-    let code = first(&[&error["code"], &error["type"], &error["status_code"]]);
+    let code = first(&[
+        &error["code"],
+        &error["error_code"],
+        &error["errorCode"],
+        &error["type"],
+        &error["status_code"],
+    ]);
     ErrorInfo { code, message, retriable: None }
 }
 

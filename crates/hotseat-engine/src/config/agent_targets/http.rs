@@ -78,7 +78,7 @@ document_shape! {
         /// An error: a text, or an object with `message` and optional `code`. `null`, `false` and empty
         /// values mean no error.
         optional "error" = Kind::NonEmptyText,
-        /// With `stream`: marks the last event: the path selects a value other than `null` and `false`, or
+        /// With `stream`: marks the last event: the path selects a value other than `null`, `false`, 0 and empty ones, or
         /// the value given with `equals`. Server-sent events may end with `[DONE]` instead.
         optional "done" = Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
     }
