@@ -699,7 +699,7 @@ fn parse_chunk(data: &str, what: &str, telling: &mut TurnRecorder<'_>) -> Result
             true => format!("is not a chat completion ({error})"),
             false => JsonReadError::from(error).to_string(),
         };
-        protocol_error(format!("{what} {words}: {}", excerpt(&data, 200))).into()
+        protocol_error(format!("{what} {words}: {}", excerpt(&data, 200)))
     })
 }
 
