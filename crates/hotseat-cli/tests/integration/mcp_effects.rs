@@ -369,7 +369,7 @@ fn patterns_with_look_around_do_not_end_the_run() {
         ];
         run.assert_failure("used", "test_error", &words);
         assert!(run.output.stdout.contains("charged"), "{}", run.output);
-        run.assert_failure("wrong", "assertion", &["/n: \"x\" is not of type \"integer\""]);
+        run.assert_failure("wrong", "assertion", &["/n: ", "is not of type"]);
         assert_eq!(run.case("absent")["status"], "passed", "{}", run.output);
         let notes = run.case("used")["turns"][0]["notes"].to_string();
         assert_eq!(notes.contains("the arguments of a call are not validated"), bank == mock, "{notes}");
