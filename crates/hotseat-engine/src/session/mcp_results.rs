@@ -95,7 +95,7 @@ fn agrees(claimed: &Value, answered: &Value) -> bool {
         claimed.contains(&part) || part.starts_with(&claimed)
     };
     // Each line may be a block of its own.
-    let has_lines = |text: &str| text.lines().all(|line| claimed.contains(&letters(&Value::from(line))));
+    let has_lines = |text: &str| contains_in_order(&claimed, text.lines());
     let parts = match answered {
         Value::String(text) => return agrees_with(answered) || has_lines(text),
         Value::Object(members) if members.contains_key("content") => {
@@ -109,10 +109,25 @@ fn agrees(claimed: &Value, answered: &Value) -> bool {
     // Frameworks write blocks that are no text in their own form.
     let has_texts = |part: &Value| {
         let blocks = part.as_array().filter(|blocks| blocks.iter().all(|block| block["type"].is_string()));
-        blocks.is_some_and(|blocks| blocks.iter().filter_map(|block| block["text"].as_str()).all(has_lines))
+        let has_all = |blocks: &Vec<Value>| {
+            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+            contains_in_order(&claimed, texts.flat_map(str::lines))
+        };
+        blocks.is_some_and(has_all)
     };
     let mut parts = parts.iter().chain([answered]);
     parts.any(|part| agrees_with(part) || has_texts(part))
+}
+
+/// Returns true if a text contains the letters of all lines, one after the other. Takes time linear in the length of both.
+fn contains_in_order<'l>(text: &str, lines: impl Iterator<Item = &'l str>) -> bool {
+    let mut rest = text;
+    for line in lines {
+        let line = letters(&Value::from(line));
+        let Some(at) = rest.find(&line) else { return false };
+        rest = &rest[at + line.len()..];
+    }
+    true
 }
 
 /// Returns the letters of a value that no way of writing it changes.

@@ -559,7 +559,9 @@ declare module "hotseat" {
     objectContaining(members: { [key: string]: unknown }): Matcher;
     /** A list with at least these entries, in any order. */
     arrayContaining(entries: readonly unknown[]): Matcher;
+    /** A text that contains this one. */
     stringContaining(text: string): Matcher;
+    /** A text that matches. A string is matched literally. */
     stringMatching(pattern: RegExp | string): Matcher;
   };
   /** Soft assertion. The test continues whether it passes or fails. */

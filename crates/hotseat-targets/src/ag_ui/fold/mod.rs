@@ -217,7 +217,7 @@ impl RunFold<'_> {
                 let id = self.thread.known_id(e.tool_call_id);
                 self.add_call_metadata(&id, e.metadata);
                 match self.open_calls.get_mut(&id) {
-                    // Chunks of several calls may interleave: the call goes on with its next chunk, or ends with the run.
+                    // Chunks of several calls may interleave: the call continues with its next chunk, or ends with the run.
                     Some(open) if e.is_implied && KnownArguments::is_incomplete(&open.text) => return Ok(()),
                     Some(open) if !e.is_implied => open.last_part = None,
                     _ => {}
