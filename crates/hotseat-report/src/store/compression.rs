@@ -4,6 +4,7 @@
 //! within one case. So each text is compressed with a dictionary: a common one, and a sample of its run.
 
 use std::io;
+use std::iter;
 use std::ops::Range;
 
 use lz4_flex::block::{compress_into_with_dict, decompress_into_with_dict, get_maximum_output_size};
@@ -22,6 +23,11 @@ const SAMPLED_FORMAT: u8 = 4;
 const SAMPLE_ONLY_FORMAT: u8 = 5;
 /// Formats of a text compressed with the part of the sample that has its [`TextKind`], in their order, preceded by its length.
 const PART_FORMATS: [u8; 3] = [6, 7, 8];
+/// Format of a text of more than [`MAX_PIECE_BYTES`]: each of its pieces in one of the formats above, preceded by the size
+/// that it has so.
+const PIECES_FORMAT: u8 = 9;
+/// Maximum size of a text that is compressed as a whole. Compression takes as much memory again as the worst text would.
+const MAX_PIECE_BYTES: usize = 8 * 1024 * 1024;
 /// Size of a sample whose parts need no help of [`DICTIONARY`]: they contain the names that texts of cases repeat, and a
 /// smaller dictionary is prepared in less time. Smaller samples come from attempts that ended early.
 const FULL_SAMPLE_BYTES: usize = 2 * 1024;
@@ -106,15 +112,23 @@ pub(super) fn compress(text: &[u8]) -> Vec<u8> {
 }
 
 fn compress_with(text: &[u8], format: u8, dictionary: &[u8]) -> Vec<u8> {
+    if text.len() <= MAX_PIECE_BYTES {
+        return compress_piece(text, format, dictionary);
+    }
+    let mut out = vec![PIECES_FORMAT];
+    for piece in text.chunks(MAX_PIECE_BYTES) {
+        let packed = compress_piece(piece, format, dictionary);
+        push_length(&mut out, packed.len());
+        out.extend(packed);
+    }
+    out
+}
+
+fn compress_piece(text: &[u8], format: u8, dictionary: &[u8]) -> Vec<u8> {
     let room = get_maximum_output_size(text.len());
     let mut out = Vec::with_capacity(MAX_HEAD_BYTES + room);
     out.push(format);
-    let mut rest = text.len();
-    while rest > 0x7f {
-        out.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
+    push_length(&mut out, text.len());
     let head = out.len();
     out.resize(head + room, 0);
     if let Ok(pressed) = compress_into_with_dict(text, &mut out[head..], dictionary)
@@ -155,6 +169,7 @@ impl RepeatCompressor {
 pub(super) fn needs_sample(packed: &[u8]) -> bool {
     packed.first().is_some_and(|format| match *format {
         SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT | WIDE_SAMPLED_FORMAT => true,
+        PIECES_FORMAT => pieces(&packed[1..]).any(|piece| piece.is_ok_and(needs_sample)),
         format => PART_FORMATS.contains(&format),
     })
 }
@@ -165,6 +180,10 @@ pub(super) fn decompress(packed: &[u8], of_run: Option<&RunDictionary>) -> io::R
     let (length, rest) = match format {
         PLAIN_FORMAT => return Ok(rest.to_vec()),
         COMPRESSED_FORMAT | SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT => read_length(rest),
+        PIECES_FORMAT => {
+            let texts: io::Result<Vec<_>> = pieces(rest).map(|piece| decompress(piece?, of_run)).collect();
+            return Ok(texts?.concat());
+        }
         part if PART_FORMATS.contains(&part) => read_length(rest),
         WIDE_COMPRESSED_FORMAT | WIDE_SAMPLED_FORMAT => {
             rest.split_first_chunk().map(|(length, rest)| (u32::from_le_bytes(*length) as usize, rest))
@@ -188,6 +207,29 @@ pub(super) fn decompress(packed: &[u8], of_run: Option<&RunDictionary>) -> io::R
         Ok(_) => Err(broken("it is cut off")),
         Err(error) => Err(broken(&error.to_string())),
     }
+}
+
+/// Returns the pieces of a text of [`PIECES_FORMAT`]. The last one is an error if it is damaged.
+fn pieces(mut packed: &[u8]) -> impl Iterator<Item = io::Result<&[u8]>> {
+    iter::from_fn(move || {
+        if packed.is_empty() {
+            return None;
+        }
+        let piece = read_length(packed).and_then(|(length, rest)| rest.split_at_checked(length));
+        let (piece, rest) =
+            piece.filter(|(piece, _)| piece.first() != Some(&PIECES_FORMAT)).unwrap_or_default();
+        packed = rest;
+        Some(if piece.is_empty() { Err(broken("it is cut off")) } else { Ok(piece) })
+    })
+}
+
+/// Writes a length before a text.
+fn push_length(out: &mut Vec<u8>, mut length: usize) {
+    while length > 0x7f {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
 }
 
 /// Reads the length before a text. Returns `None` if it is cut off or too long.
@@ -215,6 +257,20 @@ mod tests {
             assert_eq!(decompress(&compress(text.as_bytes()), None).unwrap(), text.as_bytes());
         }
         assert!(compress(long.as_bytes()).len() < long.len() / 50);
+    }
+
+    #[test]
+    fn large_texts_are_compressed_in_pieces() {
+        let words = "a turn in which \"turn.started\" is said again; ";
+        let text = words.repeat(2 * MAX_PIECE_BYTES / words.len() + 9).into_bytes();
+        let dictionary = RunDictionary::new(&sample([b"{}", b"{}", &text]));
+        let packed = dictionary.compress(TextKind::Events, &text);
+        assert!(packed.len() < text.len() / 50, "{} bytes", packed.len());
+        assert!(needs_sample(&packed) && decompress(&packed, None).is_err());
+        assert!(decompress(&packed, Some(&dictionary)).unwrap() == text);
+        assert!(decompress(&packed[..packed.len() - 1], Some(&dictionary)).is_err());
+        let nested = [&[PIECES_FORMAT, 3][..], &[PIECES_FORMAT, 1, PLAIN_FORMAT]].concat();
+        assert!(decompress(&nested, None).is_err());
     }
 
     #[test]

@@ -610,7 +610,10 @@ impl CompletionReader {
         telling.record_reasoning(std::mem::take(&mut self.reasoning));
         let ended = self.end_result(telling);
         self.end_message(telling);
-        let text: Arc<str> = self.earlier_texts.join("\n").into();
+        let text = match &self.earlier_texts[..] {
+            [text] => Arc::clone(text),
+            texts => texts.join("\n").into(),
+        };
         let mut calls: Vec<CompletionCall> = Vec::new();
         let mut nameless = None;
         let mut ids: HashSet<String> = HashSet::new();
