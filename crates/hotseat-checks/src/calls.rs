@@ -86,8 +86,7 @@ impl CallFilter {
             return true;
         }
         let Some(result) = &call.result else { return false };
-        let text = result.text();
-        self.result.iter().all(|pattern| pattern.is_match(&text))
+        self.result.iter().all(|pattern| pattern.matches_result(&result.value))
     }
 
     /// Describes the filter: the name of the tool and the patterns.
@@ -135,7 +134,7 @@ impl CallFilter {
             let (expected, value) = (Some(pattern.to_string()), call.result.as_ref());
             match value {
                 None => result.push("", DifferenceReason::Missing, expected, None, None),
-                Some(value) if pattern.is_match(&value.text()) => {}
+                Some(value) if pattern.matches_result(&value.value) => {}
                 Some(value) => {
                     let note = value.failed.then(|| "the call failed".to_string());
                     result.push("", DifferenceReason::Pattern, expected, Some(&value.value), note);

@@ -35,8 +35,9 @@ impl CheckBehavior for ForbiddenResult {
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let fits =
-            |call: &AgentToolCall| call.result.as_ref().is_some_and(|r| self.pattern.is_match(&r.text()));
+        let fits = |call: &AgentToolCall| {
+            call.result.as_ref().is_some_and(|r| self.pattern.matches_result(&r.value))
+        };
         let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let bad: Vec<String> = meant
             .clone()

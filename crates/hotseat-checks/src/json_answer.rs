@@ -14,6 +14,9 @@ const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 /// The mark that opens and closes a code block.
 const FENCE: &str = "```";
 
+/// Maximum length of a text that is compared with a number.
+const MAX_NUMBER_BYTES: usize = 100;
+
 /// Position of the JSON value in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonPlace {
@@ -73,6 +76,14 @@ pub fn read_json(text: &str) -> Result<Value, JsonAnswerError> {
         Some(content) => one_value(content),
         None => one_value(text),
     }
+}
+
+/// Reads a text that is a number in JSON.
+pub(super) fn read_number(text: &str) -> Option<Value> {
+    if text.len() > MAX_NUMBER_BYTES {
+        return None;
+    }
+    read_json(text).ok().filter(Value::is_number)
 }
 
 /// Reads an answer that may have prose around its JSON: a code block, or the only object or list in the text.

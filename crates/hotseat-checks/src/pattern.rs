@@ -10,6 +10,8 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use serde_json::Value;
 
+use super::json_answer::read_number;
+
 /// Maximum size of the automaton of one pattern, in bytes.
 const MAX_AUTOMATON_BYTES: usize = 10 * 1024 * 1024;
 /// A backspace character.
@@ -147,6 +149,13 @@ impl Pattern {
             }
             other => self.is_match(&other.to_string()),
         }
+    }
+
+    /// Like [`Pattern::matches_value`], for the result of a tool: some protocols pass on every result as text, so a text
+    /// that is a number is matched as that number, too.
+    pub fn matches_result(&self, result: &Value) -> bool {
+        self.matches_value(result)
+            || result.as_str().and_then(read_number).is_some_and(|number| self.matches_value(&number))
     }
 
     /// Returns the expression as written.

@@ -9,13 +9,10 @@ use super::answer::format_json;
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
-use super::json_answer::read_json;
+use super::json_answer::read_number;
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::{Pattern, PatternError};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
-
-/// Maximum length of a text that is compared with a number.
-const MAX_NUMBER_BYTES: usize = 100;
 
 /// Expected result: JSON in which a text may be a pattern.
 #[derive(Debug, Clone)]
@@ -88,17 +85,16 @@ impl ExpectedResult {
 impl ExpectedResult {
     /// Like [`ExpectedResult::matches`], for a whole result: some protocols pass on every result as text.
     fn matches_result(&self, result: &Value) -> bool {
-        self.matches(result)
-            || match (self, result) {
-                (
-                    ExpectedResult::Value(Value::Number(_)) | ExpectedResult::Pattern(_),
-                    Value::String(text),
-                ) => read_number(text).is_some_and(|number| self.matches(&number)),
-                (ExpectedResult::Value(Value::String(text)), Value::Number(number)) => {
-                    *text == number.to_string()
-                }
-                _ => false,
+        match (self, result) {
+            (ExpectedResult::Pattern(pattern), result) => pattern.matches_result(result),
+            (ExpectedResult::Value(Value::Number(_)), Value::String(text)) => {
+                read_number(text).is_some_and(|number| self.matches(&number))
             }
+            (ExpectedResult::Value(Value::String(text)), Value::Number(number)) => {
+                *text == number.to_string()
+            }
+            (expected, result) => expected.matches(result),
+        }
     }
 
     /// Returns the number of expected members or entries that match.
@@ -154,14 +150,6 @@ impl ExpectedResult {
             }
         }
     }
-}
-
-/// Returns the number that a text is in JSON.
-fn read_number(text: &str) -> Option<Value> {
-    if text.len() > MAX_NUMBER_BYTES {
-        return None;
-    }
-    read_json(text).ok().filter(Value::is_number)
 }
 
 impl ToolResultCheck {

@@ -121,7 +121,13 @@ fn result_is_counted_alike_in_every_adapter() {
 /// Some protocols pass on a number as its text.
 #[test]
 fn patterns_of_numbers_match_alike_in_every_adapter() {
-    let matching = "      - { type: tool_result, tool: pay, result: 'regex:^100$' }\n      - { type: tool_result, tool: pay, result: 'regex:^100[.]0$' }\n";
+    let matching = "      - { type: tool_result, tool: pay, result: 'regex:^100$' }
+      - { type: tool_result, tool: pay, result: 'regex:^100[.]0$' }
+      - tools: { require: [{ name: pay, result_match: ['^100$', '^100[.]0$'] }] }
+";
+    let forbidding = "      - tools: { forbid_calls: [{ name: pay, result_match: '^100$' }] }
+      - tools: { require: [{ name: pay, result_not_match: '^100$' }] }
+";
     let calls = answered("c", "pay", json!({}), json!(100.0));
     line_project(&[&calls[..], &[json!({"type": "done"})]].concat())
         .suite("a", &suite(matching))
@@ -129,6 +135,12 @@ fn patterns_of_numbers_match_alike_in_every_adapter() {
         .assert_all_passed();
     for (way, tested) in run_in_every_adapter(&json!({}), &json!("100.0"), &suite(matching)) {
         assert_eq!(tested.case("a")["status"], "passed", "{way}: {}", tested.output);
+    }
+    for (way, tested) in run_in_every_adapter(&json!({}), &json!("100.0"), &suite(forbidding)) {
+        let checks = tested.case("a")["turns"][0]["assertions"].as_array().expect("a list").clone();
+        let about_results = checks.iter().filter(|check| check["expected"].to_string().contains("/^100$/"));
+        let passed: Vec<_> = about_results.map(|check| check["passed"].clone()).collect();
+        assert_eq!(passed, [false, false], "{way}: {checks:#?}");
     }
 }
 
