@@ -302,8 +302,14 @@ fn mistakes_in_templates_are_found_before_the_agent_is_contacted() {
         ("{% if user is odd or turn is big %}a{% endif %}", "the test `big`, which does not exist"),
         ("{{ user | upper", "this template is invalid: syntax error: "),
         ("{% if user %}", "this template is invalid: syntax error: "),
-    ] {
-        let rules = format!("rules:\n  - reply: x\n    delay_ms: 1\n  - reply: \"{reply}\"\n");
+    ]
+    .map(|(text, words)| (format!("\"{text}\""), words))
+    .into_iter()
+    .chain([(
+        "{ tool_calls: [{ name: '{{ user }}' }] }".to_string(),
+        "the `name` of a tool call cannot be a template: {{ user }}",
+    )]) {
+        let rules = format!("rules:\n  - reply: x\n    delay_ms: 1\n  - reply: {reply}\n");
         let served =
             project(&agent, "models: { main: { script: script.yaml } }\n", "name: a\nturns: [{ user: x }]\n")
                 .file("script.yaml", &rules);
@@ -313,7 +319,7 @@ fn mistakes_in_templates_are_found_before_the_agent_is_contacted() {
             .suite("a", "name: a\nturns: [{ user: x }]\n");
         for project in [served, embedded] {
             let output = project.hotseat(&["test"]);
-            let line = format!("4 |   - reply: \"{reply}\"");
+            let line = format!("4 |   - reply: {reply}");
             assert_eq!(output.code, 2, "{output}");
             for words in [words, "script.yaml:4:", &line] {
                 assert!(output.stderr.contains(words), "{words:?} is not in {output}");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostics, NodeValue};
+use hotseat_document::{Diagnostic, Diagnostics, NodeValue};
 
 use super::ModelScript;
 use super::compiled::{
@@ -13,7 +13,7 @@ use super::condition::{self, RuleCondition};
 use super::diagnostics::ScriptDiagnostics;
 use super::rule::{Rule, RuleError, RuleReply};
 use super::template::TemplateSet;
-use super::template_syntax::VARIABLES;
+use super::template_syntax::{VARIABLES, is_template};
 use crate::ModelErrorKind;
 
 /// Collects the rules of a script.
@@ -162,6 +162,13 @@ fn reply_template(
     let calls = written.tool_calls.iter().map(|call| {
         if call.name.is_empty() && !mistakes.has_within(call.place.as_ref()) {
             mistakes.add(call.place.as_ref(), "a tool call needs the name of a tool");
+        }
+        for (key, text) in [("name", Some(&call.name)), ("id", call.id.as_ref())] {
+            if let Some(text) = text.filter(|text| is_template(text)) {
+                let words = format!("the `{key}` of a tool call cannot be a template: {text}");
+                let help = "write a rule for each tool; the values in `arguments` may be templates";
+                mistakes.push(call.place.as_ref(), Diagnostic::new(words).help(help));
+            }
         }
         // A string is not a template: it simulates arguments that are not JSON.
         let arguments = match &call.arguments.node.value {
