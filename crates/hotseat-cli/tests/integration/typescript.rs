@@ -630,8 +630,8 @@ fn undecidable_assertion_errors_even_if_negated() {
         "expect(5).not.toMatch(/6/)",
         "expect(5).not.toThrow()",
         "expect(4).not.toSatisfy((n) => n.missing.too)",
-        "expect(agent).toSatisfy((turn) => turn.missing.too)",
-        "expect(agent).not.toSatisfy((turn) => turn.missing.too)",
+        "expect(agent).toSatisfy((turn) => turn.topic.too)",
+        "expect(agent).not.toSatisfy((turn) => turn.topic.too)",
         "expect(agent).not.toSatisfy(async () => false)",
     ];
     let early =
@@ -699,15 +699,24 @@ fn only_true_and_false_decide_a_check() {
     assert_script_errors(&cases);
 }
 
-/// A name that does not exist is undefined, and undefined is not equal to anything.
+/// A name that does not exist would be undefined, and undefined is not equal to anything.
 #[test]
 fn misspelt_names_do_not_pass() {
     assert_script_errors(&[
-        ("expect(agent.respones).not.toBe('x')", "the value is undefined"),
+        ("expect(agent.respones).not.toBe('x')", "agent has no member `respones`: did you mean `response`?"),
         (
             "expect(conversation.allToolCalls.map((call) => call.nmae)).not.toContain('check_availability')",
-            "the value is undefined",
+            "call has no member `nmae`: did you mean `name`?",
         ),
+        ("expect(agent.response.metadata.nmae).not.toBe('x')", "the value is undefined"),
+        (
+            "if (agent.response.reply === 'sorry') throw new Error('it failed')",
+            "response has no member `reply`; it has findToolCalls, hasToolCall, ",
+        ),
+        ("if (conversation.lastTurn?.reply) throw new Error('it failed')", "turn has no member `reply`"),
+        ("if (agent.toolCalls[0].failed) throw new Error('it failed')", "call has no member `failed`"),
+        ("if (conversation.messages[0].text) throw new Error('it failed')", "message has no member `text`"),
+        ("user.say('hello')", "user has no member `say`: did you mean `says`?"),
         (
             "expect(agent.response.toolCalls).not.toContain('check_availability')",
             "write `expect(agent).not.toCallTool(\"check_availability\")`",
@@ -742,6 +751,13 @@ fn misspelt_names_do_not_pass() {
                 true,
             ),
             ("user.says('hi'); expect(agent.toolCalls).not.toEqual([])", true),
+            ("user.says('hi'); expect(agent.toolCalls[0].error).toBeUndefined()", true),
+            ("user.says('hi'); expect(agent.response).not.toHaveProperty('reply')", true),
+            ("user.says('hi'); expect(conversation.lastTurn).not.toMatchObject({ reply: 'x' })", true),
+            (
+                "user.says('hi'); expect(JSON.parse(JSON.stringify(agent.response)).reply).toBeUndefined()",
+                true,
+            ),
             ("expect({ a: 1 }).not.toHaveProperty('a', 2)", true),
             ("expect(1.5).not.toBeCloseTo(1.4, 2)", true),
         ],

@@ -160,18 +160,18 @@ fn rejects_undefined_values_in_expected_calls() {
         "",
         &[
             (
-                "expect(agent).toCallTool('check_availability', { room: agent.rooom })",
+                "expect(agent).toCallTool('check_availability', { room: agent.response.metadata.rooom })",
                 "`room` of the arguments is undefined",
             ),
             (
-                "expect(agent).toCallTool('check_availability', { room: /Blue/, at: agent.at })",
+                "expect(agent).toCallTool('check_availability', { room: /Blue/, at: agent.response.metadata.at })",
                 "`at` of the arguments",
             ),
-            ("expect(agent).toCallTool('check_availability', { room: { name: agent.x } })", "`room.name`"),
+            ("expect(agent).toCallTool('check_availability', { room: { name: agent.response.metadata.x } })", "`room.name`"),
             ("expect(agent).toCallTool('check_availability', ['Blue Room'])", "must be an object"),
-            ("agent.calledTool('check_availability', { room: agent.rooom })", "`room`"),
-            ("agent.response.hasToolCall('check_availability', { room: agent.rooom })", "`room`"),
-            ("conversation.toolCallsFor('check_availability', { room: agent.rooom })", "`room`"),
+            ("agent.calledTool('check_availability', { room: agent.response.metadata.rooom })", "`room`"),
+            ("agent.response.hasToolCall('check_availability', { room: agent.response.metadata.rooom })", "`room`"),
+            ("conversation.toolCallsFor('check_availability', { room: agent.response.metadata.rooom })", "`room`"),
             ("expect(agent).toCallTool('check_availability', undefined, { time: 7 })", "no option `time`"),
             ("expect(agent).toCallTool('check_availability', undefined, { tims: 3 })", "no option `tims`"),
             ("expect(agent).toCallTool('check_availability', undefined, { count: 5 })", "no option `count`"),
@@ -260,7 +260,7 @@ fn rejects_undefined_members_of_assertions() {
             ("expect(agent.response).not.toEqual('The Blue Room is free.')", "use its `text`"),
             ("expect({ name: cfg.name }).not.toEqual({ name: 'bad' })", "a member of the value is undefined"),
             (
-                "expect(new Set(agent.toolCalls.map((call) => call.nam))).not.toContain('book')",
+                "expect(new Set(agent.toolCalls.map((call) => call.arguments.nam))).not.toContain('book')",
                 "a member of the value is undefined",
             ),
         ],
@@ -374,7 +374,7 @@ fn matchers_validate_their_arguments() {
             ),
             ("expect(agent).toHold({ tools: {} })", "asserts nothing"),
             (
-                "expect(agent).toHold({ type: 'tool_called', name: agent.x })",
+                "expect(agent).toHold({ type: 'tool_called', name: agent.response.metadata.x })",
                 "`name` of the assertion is undefined",
             ),
             (

@@ -117,10 +117,25 @@ class Turn {
   }
 }
 
-exactMethods("call", ToolCall.prototype);
-exactMethods("message", Message.prototype);
-exactMethods("response", AgentResponse.prototype);
-exactMethods("turn", Turn.prototype);
+/** Refuses to read members that an object does not have, which would be undefined: a misspelt one decides nothing. */
+function exactMembers(of, object, optional = []) {
+  const strangers = {
+    get(known, key, receiver) {
+      // Promises and JSON ask every object for these two.
+      if (typeof key === "symbol" || key in known || ["then", "toJSON", ...optional].includes(key)) return known[key];
+      const names = new Set([...Object.keys(receiver), ...Object.getOwnPropertyNames(object), ...optional].sort());
+      names.delete("constructor");
+      const near = hidden.nearest(key, [...names]);
+      throw misuse(`${of} has no member \`${key}\`${near === null ? `; it has ${[...names].join(", ")}` : `: did you mean \`${near}\`?`}`);
+    },
+  };
+  return Object.setPrototypeOf(exactMethods(of, object), new Proxy({}, strangers));
+}
+
+exactMembers("call", ToolCall.prototype, ["result", "error"]);
+exactMembers("message", Message.prototype, ["timestamp"]);
+exactMembers("response", AgentResponse.prototype);
+exactMembers("turn", Turn.prototype);
 
 const turns = [];
 /** Returns an object of a part, which is loaded when a test looks at the object. */
@@ -131,6 +146,7 @@ function lazily(from, name) {
     handler[trap] = (object, ...rest) => {
       const members = Object.getOwnPropertyDescriptors(part(from)[name]);
       for (const one of traps) delete handler[one];
+      Object.setPrototypeOf(object, Object.getPrototypeOf(part(from)[name]));
       Object.freeze(Object.defineProperties(object, members));
       return Reflect[trap](object, ...rest);
     };
@@ -141,7 +157,7 @@ function lazily(from, name) {
 const conversation = lazily("conversation", "conversation");
 const agent = lazily("conversation", "agent");
 
-const user = Object.freeze(exactMethods("user", {
+const user = Object.freeze(exactMembers("user", {
   says(input, options) {
     within("user.says");
     if (typeof input !== "string" && !isObject(input)) throw misuse(`user.says needs a message, got ${shown(input)}`);

@@ -1,6 +1,6 @@
 // The conversation and the agent as scripts see them, and functions of the test that judge them.
 
-const { ask, at, callsOf, current, decided, decidedCheck, exactMethods, functions, hasCallOf, isObject, misuse, part, shown, thrownWords, turns, within } = core;
+const { ask, at, callsOf, current, decided, decidedCheck, exactMembers, functions, hasCallOf, isObject, misuse, part, shown, thrownWords, turns, within } = core;
 
 /** Updates topics. A turn may be assigned to a topic after it took place. */
 function follow(now) {
@@ -60,7 +60,7 @@ function ofGraph(name) {
   throw misuse(names === undefined ? `there is no topic ${shown(name)}: the test has no graph` : `there is no topic ${shown(name)}: the graph has ${names.join(", ")}`);
 }
 
-const conversation = Object.freeze(exactMethods("conversation", {
+const conversation = Object.freeze(exactMembers("conversation", {
   get turns() {
     return [...turns];
   },
@@ -112,7 +112,7 @@ const conversation = Object.freeze(exactMethods("conversation", {
   turnsForTopic: (name) => turns.filter((turn) => turn.topic === ofGraph(name)),
 }));
 
-const agent = Object.freeze(exactMethods("agent", {
+const agent = Object.freeze(exactMembers("agent", {
   get response() {
     return turns.at(-1)?.agentResponse;
   },

@@ -51,7 +51,7 @@ async function around(chain, work) {
 
 /** What the parts use. */
 const core = {
-  areUnreadable, asWritten, ask, at, callsOf, caseKey, conversation, current, decide, decided, decidedCheck, declaringAtOnce, exact, exactMethods, file, fullName, functions, groups, hasCallOf, hidden, hooks, isGenerator, isMapping, isNamed, isObject, isPromise, isSame, isUndefinedWithin, judging, misuse,
+  areUnreadable, asWritten, ask, at, callsOf, caseKey, conversation, current, decide, decided, decidedCheck, declaringAtOnce, exact, exactMembers, exactMethods, file, fullName, functions, groups, hasCallOf, hidden, hooks, isGenerator, isMapping, isNamed, isObject, isPromise, isSame, isUndefinedWithin, judging, misuse,
   outside, needsTurn, only, over, part, ran, reference, shown, sourceOf, stated, structured, tests, thrownWords, turns, withSources, within, AssertionError, Misuse, OF_AGENT, RAN_NOTHING,
 };
 
