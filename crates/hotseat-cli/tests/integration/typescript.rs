@@ -1769,8 +1769,12 @@ fn a_failed_row_fails_its_own_test_only() {
 fn tables_without_rows_or_names_are_refused() {
     for (script, words) in [
         ("it.each([])('a', () => {});", "it.each got an empty list, so it would declare nothing"),
-        ("describe.each('ab')('a', () => {});", "describe.each needs a list of rows, got \"ab\""),
-        ("it.each`a | b`('a', () => {});", "it.each needs a list of rows, got a template"),
+        ("describe.each('ab')('a', () => {});", "describe.each needs a list of rows, such as [{ city: \"Rome\" }], got \"ab\""),
+        (
+            "it.each`a | b\n${1} | ${2}`('a', () => {});",
+            "it.each needs a list of rows, such as [{ city: \"Rome\" }], got a template",
+        ),
+        ("it.each([1], 2)('a', () => {});", "it.each expects at most 1 argument, got 2"),
         ("it.each([1, 2])('a', () => {});", "two rows of it.each are called \"a\": put %s, %# or $member"),
         ("it.each([1])('a');", "it(\"a\") needs a function"),
         ("it.each([1])('a %s', { tiemout: '1s' }, () => {});", "unknown key `tiemout`"),

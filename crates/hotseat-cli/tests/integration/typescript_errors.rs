@@ -167,11 +167,20 @@ fn rejects_undefined_values_in_expected_calls() {
                 "expect(agent).toCallTool('check_availability', { room: /Blue/, at: agent.response.metadata.at })",
                 "`at` of the arguments",
             ),
-            ("expect(agent).toCallTool('check_availability', { room: { name: agent.response.metadata.x } })", "`room.name`"),
+            (
+                "expect(agent).toCallTool('check_availability', { room: { name: agent.response.metadata.x } })",
+                "`room.name`",
+            ),
             ("expect(agent).toCallTool('check_availability', ['Blue Room'])", "must be an object"),
             ("agent.calledTool('check_availability', { room: agent.response.metadata.rooom })", "`room`"),
-            ("agent.response.hasToolCall('check_availability', { room: agent.response.metadata.rooom })", "`room`"),
-            ("conversation.toolCallsFor('check_availability', { room: agent.response.metadata.rooom })", "`room`"),
+            (
+                "agent.response.hasToolCall('check_availability', { room: agent.response.metadata.rooom })",
+                "`room`",
+            ),
+            (
+                "conversation.toolCallsFor('check_availability', { room: agent.response.metadata.rooom })",
+                "`room`",
+            ),
             ("expect(agent).toCallTool('check_availability', undefined, { time: 7 })", "no option `time`"),
             ("expect(agent).toCallTool('check_availability', undefined, { tims: 3 })", "no option `tims`"),
             ("expect(agent).toCallTool('check_availability', undefined, { count: 5 })", "no option `count`"),

@@ -83,7 +83,11 @@ function declaring(marks) {
 }
 
 /** Adds `each`, which declares one for each row of a list. */
-const withEach = (what, declare) => Object.assign(declare, { each: exact(`${what}.each`, (rows) => part("rows").each(what, declare, rows)) });
+const withEach = (what, declare) => {
+  const each = exact(`${what}.each`, (rows) => part("rows").each(what, declare, rows));
+  // The values in a template come after its texts.
+  return Object.assign(declare, { each: (rows, ...more) => (rows?.raw === undefined ? each(rows, ...more) : each(rows)) });
+};
 const withMarks = (what, declaring) => Object.assign(withEach(what, declaring({})), { only: withEach(`${what}.only`, declaring({ only: true })), skip: withEach(`${what}.skip`, declaring({ skip: true })) });
 
 const describe = withMarks("describe", describing);

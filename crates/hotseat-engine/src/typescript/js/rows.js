@@ -26,7 +26,7 @@ function titleOf(title, row, index) {
 
 /** Returns a function that declares a test or a group for each row. */
 function each(what, declare, rows) {
-  if (!Array.isArray(rows) || rows.raw !== undefined) throw misuse(`${what}.each needs a list of rows, got ${rows?.raw === undefined ? shown(rows) : "a template"}`);
+  if (!Array.isArray(rows) || rows.raw !== undefined) throw misuse(`${what}.each needs a list of rows, such as [{ city: "Rome" }], got ${rows?.raw === undefined ? shown(rows) : "a template"}`);
   if (rows.length === 0) throw misuse(`${what}.each got an empty list, so it would declare nothing`);
   return exact(what, (title, ...args) => {
     const body = args.pop();
