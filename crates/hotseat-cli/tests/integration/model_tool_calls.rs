@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::completions::{ChatCompletion, chunk};
+use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, post, post_within};
 use serde_json::{Value, json};
 
@@ -689,4 +689,63 @@ fn calls_that_the_protocol_shows_are_not_counted_twice() {
     let once = "{ tools: { require: [{ name: refund, count: { exact: 1 } }] } }";
     let suite = case("a", "order o-7", once);
     Project::with_config(&(config + REFUNDS)).suite("a", &suite).test(&[]).assert_all_passed();
+}
+
+/// Runs a case with these assertions. A relayed model calls `refund` once for each of the ids, all in one reply, and the agent
+/// sends the results: with its own ids `gen-0`, `gen-1` and so on, or with those of the model. The result of each call is its
+/// place.
+fn run_with_ids(ids: &'static [&'static str], has_own_ids: bool, asserts: &str) -> TestRun {
+    let call = |index: usize, id: &str| json!({"index": index, "id": id, "type": "function", "function": {"name": "refund", "arguments": format!("{{\"order\":{index}}}")}});
+    let provider = FakeAgent::start(move |request: &FakeRequest| {
+        if request.json()["messages"].as_array().is_some_and(|messages| messages.len() > 1) {
+            return complete_reply(json!({"role": "assistant", "content": "Done."}), "stop");
+        }
+        let calls: Vec<Value> = ids.iter().enumerate().map(|(index, id)| call(index, id)).collect();
+        complete_reply(json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+    });
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let mut messages = vec![json!({"role": "user", "content": "hello"})];
+        messages.push(model.call(&messages, &["refund"]).expect("a reply"));
+        for (index, id) in ids.iter().enumerate() {
+            let own = format!("gen-{index}");
+            let id = if has_own_ids { &own } else { *id };
+            messages[1]["tool_calls"][index]["id"] = id.into();
+            messages.push(json!({"role": "tool", "tool_call_id": id, "content": index.to_string()}));
+        }
+        model.call(&messages, &["refund"]).expect("a reply");
+        FakeReply::json(200, &json!({"reply": "Done."}))
+    });
+    let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+    let suite = case("a", "hello", asserts);
+    Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
+}
+
+#[test]
+fn results_of_relayed_calls_are_found_without_ids_of_their_own() {
+    let once = "[{ type: tool_result, name: refund, result: '0' }]";
+    for (ids, has_own_ids) in
+        [([""].as_slice(), false), (&[""], true), (&["c1", "c1"], false), (&["c1", "c1", ""], false)]
+    {
+        let run = run_with_ids(ids, has_own_ids, once);
+        run.assert_all_passed();
+        let turn = &run.case("a")["turns"][0];
+        let results: Vec<&Value> =
+            turn["tool_calls"].as_array().expect("calls").iter().map(|call| &call["result"]).collect();
+        let expected: Vec<Value> = (0..ids.len()).map(|place| json!(place.to_string())).collect();
+        assert_eq!(results, expected.iter().collect::<Vec<_>>(), "{ids:?} {turn:#}");
+        assert_eq!(turn["notes"], json!(null), "{ids:?}");
+    }
+}
+
+#[test]
+fn results_that_may_belong_to_several_calls_of_a_relayed_model_hide_the_calls() {
+    for has_own_ids in [false, true] {
+        let run = run_with_ids(&["", ""], has_own_ids, "[{ type: tool_result, name: refund, result: '0' }]");
+        let words = [
+            "the agent's tool calls are not visible: ",
+            "the agent sent the model `main` the result of a call without an id, and several calls have no result: refund, refund",
+        ];
+        run.assert_failure("a", "test_error", &words);
+    }
 }

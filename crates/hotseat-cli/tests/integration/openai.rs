@@ -358,6 +358,31 @@ fn a_result_with_an_empty_id_belongs_to_the_only_open_call() {
     }
 }
 
+/// Both results are equal: the second one is not the first one, reported again.
+#[test]
+fn results_with_the_id_of_several_calls_belong_to_them_in_order() {
+    let calls: Vec<Value> = [0, 1]
+        .map(|index| json!({"index": index, "id": "c1", "function": {"name": "get", "arguments": format!("{{\"place\":{index}}}")}}))
+        .into();
+    let result =
+        |content: &str| chunk(json!({"role": "tool", "tool_call_id": "c1", "content": content}), None);
+    for (results, seen) in [(["one", "two"], ["one", "two"]), (["ok", "ok"], ["ok", "ok"])] {
+        let reply = ChatCompletion::new().chunk(chunk(json!({"tool_calls": calls}), None));
+        let reply = results.iter().fold(reply, |reply, content| reply.chunk(result(content)));
+        let reply = reply.text("Done.").finish("stop");
+        let tested = run_with_reply(move |_| reply.clone());
+        tested.assert_all_passed();
+        let turn = tested.case("a")["turns"][0].clone();
+        assert_eq!([&turn["tool_calls"][0]["result"], &turn["tool_calls"][1]["result"]], seen, "{turn:#}");
+        assert!(turn["notes"].to_string().contains("tool call id c1 is used for two calls"), "{turn:#}");
+    }
+    let results = ["one", "two", "three"].map(result);
+    let reply = ChatCompletion::new().chunk(chunk(json!({"tool_calls": calls}), None));
+    let reply = results.into_iter().fold(reply, ChatCompletion::chunk).finish("stop");
+    let words = "a result of tool call c1, which already has another one";
+    assert_failed(&run_with_reply(move |_| reply.clone()), 1, "protocol_error", words);
+}
+
 #[test]
 fn accepts_unstreamed_completion() {
     let call =

@@ -258,6 +258,14 @@ impl ModelObserver {
 
     /// Reports an answer in a protocol that is not read as a reply that could not be read.
     fn fail_unread(&mut self, at: Instant, model: &Arc<str>, path: &str) -> Result<(), AttemptFailure> {
+        let message = format!(
+            "the answer of the model `{model}` at `{path}` has a protocol that Hotseat does not read"
+        );
+        self.hide_calls(at, model, message)
+    }
+
+    /// Reports a reply that could not be read, so that calls may be missing.
+    fn hide_calls(&mut self, at: Instant, model: &Arc<str>, message: String) -> Result<(), AttemptFailure> {
         let Some(turn_id) = self.events.turn.clone() else { return Ok(()) };
         self.calls_in_turn += 1;
         let call_no = self.calls_in_turn;
@@ -271,9 +279,6 @@ impl ModelObserver {
             tool_count: 0,
         };
         self.events.emit(at, started)?;
-        let message = format!(
-            "the answer of the model `{model}` at `{path}` has a protocol that Hotseat does not read"
-        );
         let error = ErrorInfo { code: Some(UNREADABLE_REPLY.to_string()), message, retriable: None };
         self.events.emit(at, LlmCallFailed { turn_id, call_no, attempt: 1, error, will_retry: false })
     }
@@ -292,10 +297,14 @@ impl ModelObserver {
                 self.fail_undecided(at, &request)?;
             }
         }
-        let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
-        let completed: Vec<Payload> =
-            results.into_iter().flat_map(|result| tool_calls.complete(model, turn_id, result)).collect();
-        completed.into_iter().try_for_each(|payload| self.events.emit(at, payload))
+        for result in results {
+            let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
+            match tool_calls.complete(model, turn_id, result) {
+                Ok(mut completed) => completed.try_for_each(|payload| self.events.emit(at, payload))?,
+                Err(message) => self.hide_calls(at, model, message)?,
+            }
+        }
+        Ok(())
     }
 
     fn fail_call(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::anthropic::{self, parser::AnthropicParser};
-use super::connection::{ConnectorConfig, Provider, ProviderConnection, call};
+use super::connection::{CallIds, ConnectorConfig, Provider, ProviderConnection, call};
 use super::openai::{self, parser::OpenAiParser};
 use crate::{Model, ModelError, ModelRequest, ReplyFuture, ReplySink};
 
@@ -40,16 +40,16 @@ impl Model for ProviderModel {
     fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         let ProviderModel { connector, connection } = self;
         Box::pin(async move {
-            let url = connection.display_url();
+            let (url, ids) = (connection.display_url(), CallIds::Unique(request));
             match connector.provider {
                 Provider::OpenAi => {
                     let knows_new_limit = connection.host() == Some("api.openai.com");
                     let body = openai::request_body(connector, request, knows_new_limit);
-                    call(connection, &body, request, OpenAiParser::new(url, request), sink).await
+                    call(connection, &body, request, OpenAiParser::new(url, ids), sink).await
                 }
                 Provider::Anthropic => {
                     let body = anthropic::request_body(connector, request);
-                    call(connection, &body, request, AnthropicParser::new(url, request), sink).await
+                    call(connection, &body, request, AnthropicParser::new(url, ids), sink).await
                 }
             }
         })

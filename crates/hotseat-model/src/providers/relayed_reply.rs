@@ -5,7 +5,7 @@ use futures_util::stream;
 
 use super::Dialect;
 use super::anthropic::parser::AnthropicParser;
-use super::connection::{ReplyParser, invalid_reply_error, read_events};
+use super::connection::{CallIds, ReplyParser, invalid_reply_error, read_events};
 use super::openai::parser::OpenAiParser;
 use super::responses::ResponsesParser;
 use crate::{DiscardSink, ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
@@ -24,8 +24,8 @@ pub(crate) async fn read_relayed_reply(
 ) -> Result<ModelReply, ModelError> {
     let sender = SENDER.to_owned();
     match dialect {
-        Dialect::ChatCompletions => read(OpenAiParser::new(sender, request), body, request).await,
-        Dialect::Messages => read(AnthropicParser::new(sender, request), body, request).await,
+        Dialect::ChatCompletions => read(OpenAiParser::new(sender, CallIds::AsSent), body, request).await,
+        Dialect::Messages => read(AnthropicParser::new(sender, CallIds::AsSent), body, request).await,
         Dialect::Responses => read(ResponsesParser::new(sender), body, request).await,
     }
 }

@@ -6,7 +6,7 @@ use futures_util::stream;
 use proptest::prelude::*;
 
 use super::anthropic::parser::AnthropicParser;
-use super::connection::{ReplyParser, read_events};
+use super::connection::{CallIds, ReplyParser, read_events};
 use super::openai::parser::OpenAiParser;
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, ReplyDelta, TokenUsage};
 
@@ -62,11 +62,11 @@ fn read(mut reading: impl ReplyParser, pieces: &[&[u8]]) -> (ParsedReply, Vec<Re
 }
 
 fn openai(pieces: &[&[u8]]) -> (ParsedReply, Vec<ReplyDelta>) {
-    read(OpenAiParser::new("u".into(), &ModelRequest::default()), pieces)
+    read(OpenAiParser::new("u".into(), CallIds::Unique(&ModelRequest::default())), pieces)
 }
 
 fn anthropic(pieces: &[&[u8]]) -> (ParsedReply, Vec<ReplyDelta>) {
-    read(AnthropicParser::new("u".into(), &ModelRequest::default()), pieces)
+    read(AnthropicParser::new("u".into(), CallIds::Unique(&ModelRequest::default())), pieces)
 }
 
 type ReadFn = fn(&[&[u8]]) -> (ParsedReply, Vec<ReplyDelta>);

@@ -1,14 +1,14 @@
 //! Reads a reply, streamed or whole.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
-    AmbiguousPiece, ContentText, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces,
-    completion_error, completion_usage, is_error_object, merge_extra_members, reported_error,
-    unstreamed_text,
+    AmbiguousPiece, ContentText, MisplacedCalls, OpenCalls, PlacedPiece, StopReason, ToolCallPiece,
+    ToolCallPieces, UnmatchedResult, completion_error, completion_usage, is_error_object,
+    merge_extra_members, reported_error, unstreamed_text,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset, format_first, plain_text};
 use serde::Deserialize;
@@ -253,8 +253,8 @@ pub(super) struct CompletionReader {
     extra: Map<String, Value>,
     pieces: ToolCallPieces,
     calls: Vec<PartialCall>,
-    /// Numbers of the calls without a result.
-    open_calls: BTreeSet<usize>,
+    /// The calls without a result.
+    open_calls: OpenCalls,
     /// The result whose message has begun. Deltas without a role belong to it, until it is complete.
     open_result: Option<OpenResult>,
     /// Id of the first complete result that a text without a role follows.
@@ -541,29 +541,28 @@ impl CompletionReader {
             None => *result = Some(reply.clone()),
         }
         self.pieces.set_result(number);
-        self.open_calls.remove(&number);
         telling.record_streamed_result(trace_id, reply, Origin::Stream, last_part);
         Ok(())
     }
 
-    /// Returns the number of the call of a result: that with its id; without an id, the only one that has no result, or the last
-    /// one if all have.
-    fn call_of_result(&self, id: &str) -> Result<usize, TurnError> {
-        if !id.is_empty() {
-            let unknown = || protocol_error(format!("a result of tool call {id}, which was never announced"));
-            return self.pieces.call_with_id(id).ok_or_else(unknown);
-        }
-        let mut open = self.open_calls.iter();
-        match (open.next(), open.next()) {
-            (Some(&only), None) => Ok(only),
-            (None, _) => {
+    /// Returns the number of the call of a result, which is open no longer. If all calls with its id have results, that is the last
+    /// one, of which the server may report it again.
+    fn call_of_result(&mut self, id: &str) -> Result<usize, TurnError> {
+        match self.open_calls.take(id) {
+            Ok(number) => Ok(number),
+            Err(UnmatchedResult::NoCall) if id.is_empty() => {
                 self.calls.len().checked_sub(1).ok_or_else(|| {
                     protocol_error(format!("{UNNAMED_RESULT}, and no tool call was announced"))
                 })
             }
-            (Some(_), Some(_)) => {
-                let name = |call: &usize| self.calls[*call].started.as_ref().map(|(name, _)| name.clone());
-                let names: Vec<String> = self.open_calls.iter().filter_map(name).collect();
+            Err(UnmatchedResult::NoCall) => {
+                let unknown =
+                    || protocol_error(format!("a result of tool call {id}, which was never announced"));
+                self.pieces.call_with_id(id).ok_or_else(unknown)
+            }
+            Err(UnmatchedResult::SeveralCalls) => {
+                let name = |call: usize| self.calls[call].started.as_ref().map(|(name, _)| name.clone());
+                let names: Vec<String> = self.open_calls.numbers().filter_map(name).collect();
                 let names = format_first(&names, MAX_LISTED_CALLS);
                 Err(protocol_error(format!("{UNNAMED_RESULT}, and several calls have no result: {names}")))
             }
@@ -590,9 +589,11 @@ impl CompletionReader {
         let PlacedPiece { call: number, name, extra, .. } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PartialCall::default());
-            self.open_calls.insert(number);
         }
         let call = &mut self.calls[number];
+        if call.result.is_none() {
+            self.open_calls.add(number, self.pieces.id(number));
+        }
         if call.started.is_none() && !name.is_empty() {
             // A call counts once its name is known, even if the stream breaks before its arguments are
             // complete.

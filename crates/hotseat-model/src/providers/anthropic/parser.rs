@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::providers::connection::{
-    ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
+    CallIds, ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
     unreadable_reply_error, unsupported_call_error,
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{
-    ModelError, ModelReply, ModelRequest, ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason,
-    TokenUsage, UsageReport, is_call_part,
+    ModelError, ModelReply, ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
+    UsageReport, is_call_part,
 };
 
 #[derive(Debug, Deserialize)]
@@ -132,7 +132,7 @@ struct OpenToolUse {
 /// Parser of one reply.
 pub(in crate::providers) struct AnthropicParser<'r> {
     url: String,
-    request: &'r ModelRequest,
+    call_ids: CallIds<'r>,
     assembly: ReplyAssembler,
     /// Open calls, by block index.
     calls: BTreeMap<u64, OpenToolUse>,
@@ -146,10 +146,10 @@ pub(in crate::providers) struct AnthropicParser<'r> {
 }
 
 impl<'r> AnthropicParser<'r> {
-    pub(in crate::providers) fn new(url: String, request: &'r ModelRequest) -> Self {
+    pub(in crate::providers) fn new(url: String, call_ids: CallIds<'r>) -> Self {
         AnthropicParser {
             url,
-            request,
+            call_ids,
             assembly: ReplyAssembler::default(),
             calls: BTreeMap::new(),
             ignored_blocks: BTreeSet::new(),
@@ -197,7 +197,7 @@ impl<'r> AnthropicParser<'r> {
             }
             ContentBlock::ToolUse { id, name, input } => {
                 let place = self.assembly.started_calls();
-                let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.request.call_id(place));
+                let id = self.call_ids.choose(&id.unwrap_or_default(), false, place);
                 self.assembly.pass_on(ReplyDelta::ToolCallStarted { index: place, id, name }, sink);
                 self.calls.insert(index, OpenToolUse { place, input });
             }

@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::providers::connection::{
-    ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
+    CallIds, ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
     unreadable_reply_error, unsupported_call_error,
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{
-    AmbiguousPiece, ContentError, ContentText, MisplacedCalls, ModelError, ModelReply, ModelRequest,
-    PlacedPiece, ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece,
+    AmbiguousPiece, ContentError, ContentText, MisplacedCalls, ModelError, ModelReply, PlacedPiece,
+    ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece,
     ToolCallPieces, UsageReport, completion_error, completion_usage, is_error_object, merge_extra_members,
     reported_error, unstreamed_text,
 };
@@ -74,7 +74,7 @@ struct PendingToolCall {
 /// Parser of one reply.
 pub(in crate::providers) struct OpenAiParser<'r> {
     url: String,
-    request: &'r ModelRequest,
+    call_ids: CallIds<'r>,
     assembly: ReplyAssembler,
     pieces: ToolCallPieces,
     calls: Vec<PendingToolCall>,
@@ -94,10 +94,10 @@ pub(in crate::providers) struct OpenAiParser<'r> {
 }
 
 impl<'r> OpenAiParser<'r> {
-    pub(in crate::providers) fn new(url: String, request: &'r ModelRequest) -> Self {
+    pub(in crate::providers) fn new(url: String, call_ids: CallIds<'r>) -> Self {
         OpenAiParser {
             url,
-            request,
+            call_ids,
             assembly: ReplyAssembler::default(),
             pieces: ToolCallPieces::default(),
             calls: Vec::new(),
@@ -250,10 +250,8 @@ impl<'r> OpenAiParser<'r> {
     fn start_call(&mut self, number: usize, name: String, sink: &mut dyn ReplySink) {
         let index = self.assembly.started_calls();
         self.calls[number].place = Some(index);
-        // Results refer to calls by id, so ids must be unique.
         let sent = self.pieces.id(number);
-        let is_usable = !sent.is_empty() && !self.ids.contains(sent);
-        let id = if is_usable { sent.to_string() } else { self.request.call_id(index) };
+        let id = self.call_ids.choose(sent, self.ids.contains(sent), index);
         self.ids.insert(id.clone());
         self.assembly.pass_on(ReplyDelta::ToolCallStarted { index, id, name }, sink);
         let text = self.pieces.arguments(number).to_string();
