@@ -457,6 +457,21 @@ fn early_exit_reports_exit_status() {
     }
 }
 
+/// The child has the output of the program, so the output has no end.
+#[test]
+fn a_program_that_ends_while_its_child_runs_has_ended() {
+    let said = "echo '{\"type\":\"text\",\"text\":\"half\"}'\n";
+    for agent in
+        [format!("sleep 60 &\n{said}exit 3\n"), format!("read -r message\nsleep 60 &\n{said}exit 3\n")]
+    {
+        let words = "the program ended (exit status: 3) after 1 line(s), without `done`";
+        let tested = script_project(&agent)
+            .suite("a", "name: a\nturns: [{ user: hello, timeout_ms: 30000 }]\n")
+            .test(&[]);
+        assert_failed(&tested, 1, "protocol_error", words);
+    }
+}
+
 #[test]
 fn process_that_exited_between_turns_fails_next_turn() {
     let agent = "read -r message\necho '{\"type\":\"text\",\"text\":\"fine\"}'\necho '{\"type\":\"done\"}'\n";

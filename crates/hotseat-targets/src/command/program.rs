@@ -37,6 +37,8 @@ pub(super) struct RunningProgram {
     input: Option<UnboundedSender<Vec<u8>>>,
     output: ArrivalReceiver,
     unread: LineBuffer,
+    /// When the program was seen to have ended.
+    ended: Option<Instant>,
     /// True if several calls and the end of their turn arrived together; `None` until it is asked.
     is_flushed_late: Option<bool>,
     /// The task that collects its error output; `None` after it was awaited.
@@ -99,6 +101,7 @@ impl RunningProgram {
             input: Some(input),
             output,
             unread: LineBuffer::default(),
+            ended: None,
             is_flushed_late: None,
             errors,
         })
@@ -141,46 +144,22 @@ impl RunningProgram {
         }
     }
 
-    /// Returns all output up to its end. Processes that a program leaves behind may keep its output open, so it is read for at
-    /// most [`DRAIN_TIMEOUT`] after the program has ended.
+    /// Returns all output up to its end.
     pub(super) async fn read_all(&mut self, limits: TurnLimits<'_>) -> Result<String, TurnError> {
-        let mut after_end: Option<TurnLimits<'_>> = None;
-        loop {
-            limits.exceeded_limit().map_or(Ok(()), Err)?;
-            let received = tokio::select! {
-                biased;
-                received = self.output.next_bytes(after_end.unwrap_or(limits)) => received,
-                _ = self.child.wait(), if after_end.is_none() => {
-                    after_end = Some(limits.until(Instant::now() + DRAIN_TIMEOUT));
-                    continue;
-                }
-            };
-            let is_left_open = after_end.is_some() && received.is_err();
-            if is_left_open || !self.add_received(received, limits)? {
-                return decode_output(self.unread.take_rest());
-            }
+        while self.read_more(limits).await? {
             if self.unread.pending_len() > MAX_OUTPUT_BYTES {
                 return Err(protocol_error(format!(
                     "the program printed more than {MAX_OUTPUT_BYTES} bytes"
                 )));
             }
         }
+        decode_output(self.unread.take_rest())
     }
 
     /// Reads more output; returns false at its end.
     async fn read_more(&mut self, limits: TurnLimits<'_>) -> Result<bool, TurnError> {
         limits.exceeded_limit().map_or(Ok(()), Err)?;
-        let received = self.output.next_bytes(limits).await;
-        self.add_received(received, limits)
-    }
-
-    /// Adds output to that which is not read yet; returns false at its end.
-    fn add_received(
-        &mut self,
-        received: Result<Option<Bytes>, ReadError>,
-        limits: TurnLimits<'_>,
-    ) -> Result<bool, TurnError> {
-        match received {
+        match self.next_bytes(limits).await {
             Ok(Some(bytes)) => {
                 limits.count_received(bytes.len());
                 self.unread.buffer_mut().extend_from_slice(&bytes);
@@ -192,6 +171,20 @@ impl RunningProgram {
                 format!("the program's output cannot be read: {error}")
             })),
         }
+    }
+
+    /// Returns the next output; `None` at its end. Processes that a program leaves behind may keep its output open, so it is read
+    /// for at most [`DRAIN_TIMEOUT`] after the program has ended.
+    async fn next_bytes(&mut self, limits: TurnLimits<'_>) -> Result<Option<Bytes>, ReadError> {
+        if self.ended.is_none() {
+            tokio::select! {
+                biased;
+                received = self.output.next_bytes(limits) => return received,
+                _ = self.child.wait() => {}
+            }
+        }
+        let ended = *self.ended.get_or_insert_with(Instant::now);
+        Ok(self.output.next_bytes(limits.until(ended + DRAIN_TIMEOUT)).await.unwrap_or(None))
     }
 
     /// Returns true if the call that was read last arrived together with others and with the end of the turn: the program does
