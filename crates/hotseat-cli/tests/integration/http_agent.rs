@@ -871,6 +871,10 @@ fn reports_missing_or_mistyped_path_values() {
         (json!({"reply": null, "calls": []}), "`map.reply` ($.reply) selects nothing"),
         (json!([]), "`map.reply` ($.reply) selects nothing"),
         (json!({"reply": ""}), "selects nothing in the answer to the first message"),
+        (
+            json!({"reply": "Hi.", "id": ""}),
+            "`map.conversation_id` ($.id) selects nothing in the answer to the first message",
+        ),
         (json!({"reply": "", "id": "1"}), "the agent's answer is empty: no text and no tool call"),
         (
             json!({"reply": 42}),

@@ -507,6 +507,8 @@ impl ResponseMapping {
             None => Ok(None),
         }
     }
+            // An empty text identifies no conversation.
+            Some(Value::String(id)) if id.trim().is_empty() => Ok(None),
 }
 
 impl ReportedCall {
