@@ -472,6 +472,22 @@ fn a_program_that_ends_while_its_child_runs_has_ended() {
     }
 }
 
+/// A reply that ends for a call and has none is not complete.
+#[test]
+fn a_turn_that_ends_for_calls_needs_one() {
+    let text = json!({"type": "text", "text": "One moment."});
+    let call = json!({"type": "tool_call", "name": "pay", "arguments": {}, "result": "ok"});
+    for reason in ["tool_calls", "TOOL_USE"] {
+        let done = json!({"type": "done", "finish_reason": reason});
+        let tested =
+            script_project(&answer_script(&[text.clone(), done.clone()])).suite("a", HELLO).test(&[]);
+        let words = format!("the reply ends with finish_reason {reason} but has no tool call");
+        assert_failed(&tested, 1, "protocol_error", &words);
+        let agent = answer_script(&[call.clone(), text.clone(), done]);
+        script_project(&agent).suite("a", HELLO).test(&[]).assert_all_passed();
+    }
+}
+
 #[test]
 fn process_that_exited_between_turns_fails_next_turn() {
     let agent = "read -r message\necho '{\"type\":\"text\",\"text\":\"fine\"}'\necho '{\"type\":\"done\"}'\n";

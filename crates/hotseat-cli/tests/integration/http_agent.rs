@@ -411,6 +411,31 @@ fn the_worst_finish_reason_of_a_stream_counts() {
     }
 }
 
+/// A reply that ends for a call and has none is not complete, unless it goes on: a stream may have the finish reason of each step.
+#[test]
+fn a_reply_that_ends_for_calls_needs_one() {
+    let map = "{ reply: $.reply, finish_reason: $.why, tool_calls: { path: $.calls } }";
+    let answer = |calls: Value| json!({"reply": "One moment.", "why": "tool_calls", "calls": calls});
+    let words = "the reply ends with finish_reason tool_calls but has no tool call";
+    assert_failed(&run_with_answer(map, answer(json!([]))), 1, "protocol_error", words);
+    let call = json!([{"name": "pay", "arguments": {}, "result": "ok"}]);
+    run_with_answer(map, answer(call)).assert_all_passed();
+    let step = json!({"delta": "One moment.", "why": "tool_calls"});
+    let end = |why: Value| json!({"type": "end", "why": why});
+    let run = |events: Vec<Value>| {
+        let map = "{ reply: $.delta, finish_reason: $.why, done: { path: $.type, equals: end } }";
+        let server = FakeAgent::start(move |_| ndjson(&events));
+        let settings = format!("{}  stream: ndjson\n", mapping_settings(map));
+        project(&server, &settings).suite("a", HELLO).test(&[])
+    };
+    for last in [json!(null), json!("stop")] {
+        assert_failed(&run(vec![step.clone(), end(last)]), 1, "protocol_error", words);
+    }
+    let more = json!({"delta": " Paid."});
+    assert_failed(&run(vec![step.clone(), more.clone(), end(json!(null))]), 1, "protocol_error", words);
+    run(vec![step, more, end(json!("stop"))]).assert_all_passed();
+}
+
 /// A wrong path of the arguments must not look like calls without arguments.
 /// A stream reports a call at its start and again with its result.
 #[test]

@@ -182,7 +182,8 @@ impl CommandSession {
         // Data before an error is kept.
         heard.end_message(&mut telling);
         ended?;
-        telling.check_finish_reason(heard.finish_reason.as_deref())?;
+        let has_calls = telling.has_calls();
+        telling.check_finish_reason(heard.finish_reason.as_deref(), has_calls)?;
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         match program.late_output(LATE_OUTPUT_WAIT).await {
             Some(printed) => Err(printed_after_done(&printed).into()),

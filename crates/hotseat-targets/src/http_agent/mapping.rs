@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use hotseat_checks::BoundedPath;
 use hotseat_document::excerpt;
-use hotseat_model::StopReason;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset, plain_text};
 use serde_json::Value;
 
@@ -13,7 +12,7 @@ use crate::connection::TurnError;
 use crate::connection::http::display_body;
 use crate::connection::lines::check_value_count;
 use crate::message::json_text::{read_json, read_piece};
-use crate::message::{ToolReply, parse_content_output};
+use crate::message::{FinishReason, ToolReply, parse_content_output};
 use crate::recorder::add_usage;
 use crate::target::{CallArguments, TurnRecorder, parse_error, protocol_error};
 
@@ -92,7 +91,7 @@ pub struct AwaitingRule {
 pub(super) struct MappedResponse {
     pub(super) conversation_id: Option<Value>,
     pub(super) usage: Option<Value>,
-    pub(super) finish_reason: Option<Arc<str>>,
+    pub(super) finish_reason: FinishReason,
     /// The message that is being received in pieces.
     open_message: Option<(String, TimeOffset)>,
     /// True if the response arrives as a whole.
@@ -314,6 +313,7 @@ impl ResponseMapping {
             heard.has_text = true;
             telling.record_message(text, None, None);
         }
+        self.read_finish_reason(&answer, heard);
         self.finish(heard, has_id, Some(body), telling)
     }
 
@@ -332,8 +332,10 @@ impl ResponseMapping {
         self.read_members(&event, heard, telling)?;
         for piece in self.texts(&event)? {
             heard.has_text = true;
+            heard.finish_reason.follow_with(&piece);
             heard.open_message.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
         }
+        self.read_finish_reason(&event, heard);
         let Some(LastEventRule { path, equals }) = &self.done else { return Ok(false) };
         Ok(path.values(&event).any(|found| match equals {
             Some(equals) => found == equals,
@@ -393,7 +395,7 @@ impl ResponseMapping {
         TurnError::Run(error)
     }
 
-    /// Reads everything except the reply text.
+    /// Reads everything except the reply text and the finish reason.
     fn read_members(
         &self,
         answer: &Value,
@@ -417,10 +419,13 @@ impl ResponseMapping {
         if let Some(usage) = self.read_usage(answer) {
             heard.usage = Some(add_usage(heard.usage.take(), usage));
         }
-        let reason = self.finish_reason.as_ref().and_then(|path| path.whole(answer));
-        let reason = reason.map(|reason| plain_text(&reason).into());
-        heard.finish_reason = StopReason::later_name(heard.finish_reason.take(), reason);
         Ok(())
+    }
+
+    /// Reads the finish reason, which follows the text of its event.
+    fn read_finish_reason(&self, answer: &Value, heard: &mut MappedResponse) {
+        let reason = self.finish_reason.as_ref().and_then(|path| path.whole(answer));
+        heard.finish_reason.add(reason.map(|reason| plain_text(&reason).into()));
     }
 
     /// Records the remaining data and checks that nothing is missing. `whole` is the response, if it is not a
@@ -502,13 +507,13 @@ impl ResponseMapping {
     fn read_conversation_id(&self, answer: &Value) -> Result<Option<Value>, TurnError> {
         let Some(path) = &self.conversation_id else { return Ok(None) };
         match path.first(answer) {
+            // An empty text identifies no conversation.
+            Some(Value::String(id)) if id.trim().is_empty() => Ok(None),
             Some(id @ (Value::String(_) | Value::Number(_))) => Ok(Some(id.clone())),
             Some(other) => Err(path.type_error(other, "a text or a number")),
             None => Ok(None),
         }
     }
-            // An empty text identifies no conversation.
-            Some(Value::String(id)) if id.trim().is_empty() => Ok(None),
 }
 
 impl ReportedCall {

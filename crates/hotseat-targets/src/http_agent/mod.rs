@@ -123,8 +123,9 @@ impl HttpSession {
         let repeated = self.earlier_calls.add(&mut heard, self.turns, &mut telling);
         read?;
         repeated?;
-        telling.check_finish_reason(heard.finish_reason.as_deref())?;
-        telling.run_finished(&run_id, heard.usage, heard.finish_reason);
+        let (finish_reason, has_calls) = (heard.finish_reason.into_name(), telling.has_calls());
+        telling.check_finish_reason(finish_reason.as_deref(), has_calls)?;
+        telling.run_finished(&run_id, heard.usage, finish_reason);
         self.sent_id = heard.conversation_id.or(self.sent_id.take());
         let said = telling.into_messages()?;
         self.history.push(user_message(content));

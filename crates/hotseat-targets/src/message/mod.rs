@@ -1,6 +1,7 @@
 //! Messages between user and agent: their content, the scripted answers of the client, and JSON within them.
 
 mod content;
+mod finish_reason;
 mod identity;
 pub(crate) mod json_text;
 mod scripted_answers;
@@ -13,6 +14,7 @@ pub use content::{
     AttachmentError, ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall,
     MessageRole, joined_text, media_parts, merge_json,
 };
+pub(crate) use finish_reason::FinishReason;
 pub use identity::{RequestIdentity, attempt_id};
 pub use scripted_answers::{
     ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, LateAnswer, ScriptedAnswers,

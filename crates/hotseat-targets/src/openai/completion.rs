@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
-    AmbiguousPiece, ContentText, MisplacedCalls, OpenCalls, PlacedPiece, StopReason, ToolCallPiece,
-    ToolCallPieces, UnmatchedResult, completion_error, completion_usage, is_error_object,
-    merge_extra_members, reported_error, unstreamed_text,
+    AmbiguousPiece, ContentText, MisplacedCalls, OpenCalls, PlacedPiece, ToolCallPiece, ToolCallPieces,
+    UnmatchedResult, completion_error, completion_usage, is_error_object, merge_extra_members,
+    reported_error, unstreamed_text,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset, format_first, plain_text};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::connection::lines::check_value_count;
 use crate::connection::{OWN_API_ADVICE, TurnError, other_protocol_advice};
 use crate::message::json_text::{append_piece, joined, read_json, readable};
-use crate::message::{ToolReply, parse_content_output};
+use crate::message::{FinishReason, ToolReply, parse_content_output};
 use crate::target::{CallArguments, TurnRecorder, protocol_error};
 
 /// Beginning of the message about a result that names no call.
@@ -259,9 +259,7 @@ pub(super) struct CompletionReader {
     open_result: Option<OpenResult>,
     /// Id of the first complete result that a text without a role follows.
     unmarked_text: Option<String>,
-    finish_reason: Option<Arc<str>>,
-    /// A finish reason `tool_calls` that text follows. It counts only if no other one comes.
-    step_reason: Option<Arc<str>>,
+    finish_reason: FinishReason,
     usage: Option<Value>,
     model: Option<String>,
     awaiting: Option<bool>,
@@ -301,7 +299,7 @@ impl CompletionReader {
 
     /// Returns the finish reason, if known.
     pub(super) fn finish_reason(&self) -> Option<&str> {
-        self.finish_reason.as_deref().or(self.step_reason.as_deref())
+        self.finish_reason.name()
     }
 
     /// Reads the data of the next stream event.
@@ -411,7 +409,7 @@ impl CompletionReader {
             if is_whole || reason.is_some() {
                 self.end_result(telling)?;
             }
-            self.finish_reason = StopReason::later_name(self.finish_reason.take(), reason.map(Arc::from));
+            self.finish_reason.add(reason.map(Arc::from));
         }
         Ok(())
     }
@@ -475,7 +473,7 @@ impl CompletionReader {
             false => {
                 self.text_started.get_or_insert_with(|| telling.now());
                 append_piece(&mut self.text, &content);
-                self.end_step(&content);
+                self.finish_reason.follow_with(&content);
             }
         }
         let calls = message.tool_calls.unwrap_or_default();
@@ -485,16 +483,6 @@ impl CompletionReader {
                 .map_err(|error| protocol_error(format!("{what} is ambiguous: {error}")))?;
         }
         Ok(())
-    }
-
-    /// Notes that a reply goes on with a text: a bridge that forwards each step of its model also forwards its finish reason.
-    fn end_step(&mut self, text: &str) {
-        let is_step = |reason: &mut Arc<str>| StopReason::from_provider(reason) == StopReason::ToolUse;
-        if !text.trim().is_empty()
-            && let Some(reason) = self.finish_reason.take_if(is_step)
-        {
-            self.step_reason = Some(reason);
-        }
     }
 
     /// Returns what the text of a whole message adds to the text that was streamed before it, or since the last result.
@@ -668,15 +656,8 @@ impl CompletionReader {
                 "the text after the result of tool call {id} has no role; it is read as text of the agent"
             ));
         }
-        let finish_reason = self.finish_reason.or(self.step_reason);
-        telling.check_finish_reason(finish_reason.as_deref())?;
-        if let Some(reason) = finish_reason.as_deref()
-            && StopReason::from_provider(reason) == StopReason::ToolUse
-            && calls.is_empty()
-        {
-            let message = format!("the reply ends with finish_reason {reason} but has no tool call");
-            return Err(protocol_error(message));
-        }
+        let finish_reason = self.finish_reason.into_name();
+        telling.check_finish_reason(finish_reason.as_deref(), !calls.is_empty())?;
         Ok(CompletionReply {
             text,
             has_content: self.has_content,

@@ -13,6 +13,7 @@ use hotseat_trace::{
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::turn_failures::protocol_error;
 use crate::connection::TurnError;
 use crate::message::json_text::{arguments_note, joined, read_json};
 use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply, unique_id};
@@ -122,8 +123,18 @@ impl<'a> TurnRecorder<'a> {
         format!("the reply ends with an unknown finish_reason, {reason}")
     }
 
-    /// Notes that a reply is cut, or ended for an unknown reason. Fails if it ended with an error.
-    pub(crate) fn check_finish_reason(&mut self, reason: Option<&str>) -> Result<(), TurnError> {
+    /// Returns true if the agent has called a tool in the turn.
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.call_positions.is_empty()
+    }
+
+    /// Notes that a reply is cut, or ended for an unknown reason. Fails if it ended with an error, or for calls that it does not
+    /// have.
+    pub(crate) fn check_finish_reason(
+        &mut self,
+        reason: Option<&str>,
+        has_calls: bool,
+    ) -> Result<(), TurnError> {
         let Some(reason) = reason else { return Ok(()) };
         match StopReason::from_provider(reason) {
             stop if stop.is_failure() => {
@@ -135,6 +146,10 @@ impl<'a> TurnRecorder<'a> {
             StopReason::Refusal => self
                 .record_note(format!("the reply was stopped by a content filter (finish_reason {reason})")),
             StopReason::Other(_) => self.record_note(Self::unknown_reason_note(reason)),
+            StopReason::ToolUse if !has_calls => {
+                let message = format!("the reply ends with finish_reason {reason} but has no tool call");
+                return Err(protocol_error(message));
+            }
             StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => {}
         }
         Ok(())
