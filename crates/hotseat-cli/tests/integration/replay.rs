@@ -675,6 +675,31 @@ it("timeout in a program", () => { user.says("hello", { timeout: "150ms" }); });
     }
 }
 
+/// Its bytes are not recorded, so the recording says at which limit.
+#[test]
+fn turns_that_were_stopped_at_a_limit_of_bytes_fail_by_it_again() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().text("Hi").text(&"word ".repeat(2000)).finished()
+    });
+    let config = |scope: &str, bytes: u32| {
+        format!("target:\n  endpoint: {}\nlimits: {{ {scope}: {{ bytes: {bytes} }} }}\n", agent.url())
+    };
+    let words = "sent more than 5000 bytes";
+    for scope in ["turn", "conversation"] {
+        let project =
+            Project::with_config(&config(scope, 5000)).suite("a", "name: a\nturns: [{ user: hello }]\n");
+        for source in [["--record", "rec"], ["-n", "replay:rec"]] {
+            assert_failed(&project.test(&source), "a", "limit", &[words, &format!("`limits.{scope}.bytes`")]);
+        }
+        project.workspace.file("hotseat.yaml", &config(scope, 4000));
+        assert_failed(&project.test(&["-n", "replay:rec"]), "a", "limit", &["sent more than 4000 bytes"]);
+        // A limit that the turn may not have exceeded says nothing about it.
+        project.workspace.file("hotseat.yaml", &config(scope, 6000));
+        let replayed = project.test(&["-n", "replay:rec"]);
+        assert_failed(&replayed, "a", "test_error", &["the recorded turn is incomplete", words]);
+    }
+}
+
 /// Limits are inclusive, so replayed times must be exactly the recorded ones.
 #[test]
 fn replayed_times_are_exactly_the_recorded_ones() {

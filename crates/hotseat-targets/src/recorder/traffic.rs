@@ -65,6 +65,21 @@ impl RunTraffic {
     }
 }
 
+/// What a limit applies to.
+#[derive(Debug, Clone, Copy)]
+struct LimitScope {
+    /// Its key in the project file.
+    key: &'static str,
+    description: &'static str,
+}
+
+/// The scopes of limits, from the narrowest.
+const SCOPES: [LimitScope; 3] = [
+    LimitScope { key: "turn", description: "in one turn" },
+    LimitScope { key: "conversation", description: "in one conversation" },
+    LimitScope { key: "run", description: "in all conversations of the run" },
+];
+
 /// Counts the traffic of one conversation.
 #[derive(Debug, Default)]
 pub struct TrafficMeter {
@@ -74,13 +89,13 @@ pub struct TrafficMeter {
     is_counting: AtomicBool,
 }
 
-/// A limit that is exceeded.
-struct ExceededBound {
+/// A limit of a scope.
+struct NamedBound {
     /// Its key in the project file.
     name: &'static str,
     maximum: u64,
-    /// What the agent did; `{}` stands for the limit.
-    description: &'static str,
+    /// What an agent did that exceeds it: the words before and after the limit.
+    description: (&'static str, &'static str),
 }
 
 /// Counted traffic.
@@ -172,22 +187,31 @@ impl TrafficMeter {
         if !self.is_exceeded() {
             return None;
         }
-        let (key, within, ExceededBound { name, maximum, description }) = self.exceeded().next()?;
-        let what = description.replace("{}", &maximum.to_string());
-        let message = format!("the agent {what} {within} (`limits.{key}.{name}`)");
-        Some(AttemptFailure::new(FailureKind::Limit, message))
+        let (scope, bound) = self.exceeded().next()?;
+        Some(bound.failure(scope))
+    }
+
+    /// Returns the failure of a recorded turn that was stopped at a limit, by the message of then, if the limit still applies.
+    pub fn recorded_failure(&self, message: &str) -> Option<AttemptFailure> {
+        let bounds = SCOPES.into_iter().zip(self.scopes());
+        let bounds = bounds.flat_map(|(scope, (_, bounds))| bounds.named().map(|bound| (scope, bound)));
+        let mut exceeded = bounds.filter(|(scope, bound)| {
+            let (before, after) = bound.message_parts(*scope);
+            let limit = message.strip_prefix(&before).and_then(|rest| rest.strip_suffix(&after));
+            limit.and_then(|limit| limit.parse().ok()).is_some_and(|limit: u64| bound.maximum <= limit)
+        });
+        exceeded.next().map(|(scope, bound)| bound.failure(scope))
     }
 
     /// Returns the exceeded limits, each with its scope. A turn exceeds a limit of the run only by traffic of its own: other
     /// conversations may have caused all the rest.
-    fn exceeded(&self) -> impl Iterator<Item = (&'static str, &'static str, ExceededBound)> {
-        let [(turn, turn_bounds), (conversation, conversation_bounds), (run, run_bounds)] = self.scopes();
-        let of = |key, within| move |bound| (key, within, bound);
-        let in_turn = turn.exceeded(turn_bounds, None).map(of("turn", "in one turn"));
-        let in_conversation =
-            conversation.exceeded(conversation_bounds, None).map(of("conversation", "in one conversation"));
-        let in_run = run.exceeded(run_bounds, Some(turn)).map(of("run", "in all conversations of the run"));
-        in_turn.chain(in_conversation).chain(in_run)
+    fn exceeded(&self) -> impl Iterator<Item = (LimitScope, NamedBound)> {
+        let [(turn, _), _, _] = self.scopes();
+        let owners = [None, None, Some(turn)];
+        let scopes = SCOPES.into_iter().zip(self.scopes()).zip(owners);
+        scopes.flat_map(|((scope, (totals, bounds)), own)| {
+            totals.exceeded(bounds, own).map(move |bound| (scope, bound))
+        })
     }
 
     fn is_counting(&self) -> bool {
@@ -204,7 +228,30 @@ impl TrafficMeter {
     }
 }
 
+impl NamedBound {
+    /// Returns what precedes and what follows the limit in the message of a failure.
+    fn message_parts(&self, scope: LimitScope) -> (String, String) {
+        let LimitScope { key, description } = scope;
+        let (before, after) = self.description;
+        (format!("the agent {before} "), format!(" {after} {description} (`limits.{key}.{}`)", self.name))
+    }
+
+    fn failure(&self, scope: LimitScope) -> AttemptFailure {
+        let (before, after) = self.message_parts(scope);
+        AttemptFailure::new(FailureKind::Limit, format!("{before}{}{after}", self.maximum))
+    }
+}
+
 impl TrafficBounds {
+    fn named(&self) -> [NamedBound; 3] {
+        let bound = |name, maximum, description| NamedBound { name, maximum, description };
+        [
+            bound("bytes", self.bytes, ("sent more than", "bytes, or data that takes as much memory,")),
+            bound("calls", self.calls, ("called tools more than", "times")),
+            bound("events", self.events, ("caused more than", "events")),
+        ]
+    }
+
     fn doubled(&self) -> TrafficBounds {
         TrafficBounds {
             events: self.events.saturating_mul(2),
@@ -220,22 +267,14 @@ impl TrafficTotals {
         &self,
         bounds: &TrafficBounds,
         own: Option<&TrafficTotals>,
-    ) -> impl Iterator<Item = ExceededBound> {
+    ) -> impl Iterator<Item = NamedBound> {
         let counts = |totals: &TrafficTotals| {
             let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
             [totals.bytes(), load(&totals.calls), load(&totals.events)]
         };
         let own = own.map_or([u64::MAX; 3], counts);
-        let named = [
-            ("bytes", bounds.bytes, "sent more than {} bytes, or data that takes as much memory,"),
-            ("calls", bounds.calls, "called tools more than {} times"),
-            ("events", bounds.events, "caused more than {} events"),
-        ];
-        counts(self).into_iter().zip(own).zip(named).filter_map(
-            |((counted, own), (name, maximum, description))| {
-                (counted > maximum && own > 0).then_some(ExceededBound { name, maximum, description })
-            },
-        )
+        let counted = counts(self).into_iter().zip(own).zip(bounds.named());
+        counted.filter(|((counted, own), bound)| *counted > bound.maximum && *own > 0).map(|(_, bound)| bound)
     }
 
     fn has_no_records(&self) -> bool {

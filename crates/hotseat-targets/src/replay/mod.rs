@@ -250,6 +250,9 @@ impl TurnReplay<'_> {
         match &turn.unfinished {
             None => Ok(()),
             Some(reason) => {
+                if let Some(failure) = self.recorder.traffic().recorded_failure(reason) {
+                    return Err(failure.into());
+                }
                 let message = format!("the recorded turn is incomplete: {reason}");
                 Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(RERECORD_HINT).into())
             }
