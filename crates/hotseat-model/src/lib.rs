@@ -62,7 +62,7 @@ pub use reported_error::{completion_error, is_error_object, reported_error};
 pub use types::{
     CallPosition, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelTool,
     ModelToolCall, ModelToolResult, ProviderParts, ReplyDelta, ResponseFormat, StopReason, TimedValue,
-    TokenUsage,
+    TokenUsage, read_arguments,
 };
 pub use usage_report::UsageReport;
 pub use whole_message::unstreamed_text;

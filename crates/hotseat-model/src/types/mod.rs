@@ -17,5 +17,5 @@ pub use reply::{ModelReply, ProviderParts, StopReason};
 pub use request::{CallPosition, ModelRequest, ResponseFormat};
 pub use timed::TimedValue;
 pub(crate) use tool::parse_arguments;
-pub use tool::{ModelTool, ModelToolCall, ModelToolResult};
+pub use tool::{ModelTool, ModelToolCall, ModelToolResult, read_arguments};
 pub use usage::TokenUsage;

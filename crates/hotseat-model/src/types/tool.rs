@@ -1,6 +1,6 @@
 //! Tools, their calls and results.
 
-use hotseat_document::json::read_value;
+use hotseat_document::json::{JsonReadError, read_value, replace_surrogates};
 use hotseat_trace::optional_members;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -57,14 +57,22 @@ impl ModelToolCall {
     }
 }
 
-/// Parses arguments as a model writes them: an empty text and `null` become an empty object, invalid JSON stays a string.
+/// Reads the arguments of a tool call as models and agents write them. An empty text and `null` are an empty object, and a lone
+/// surrogate becomes U+FFFD.
+///
+/// # Errors
+/// If the text is not one JSON value, or repeats a key.
+pub fn read_arguments(text: &str) -> Result<Value, JsonReadError> {
+    let arguments = match text.trim().is_empty() {
+        true => Value::Null,
+        false => read_value(&replace_surrogates(text))?,
+    };
+    Ok(if arguments.is_null() { Value::Object(Map::new()) } else { arguments })
+}
+
+/// Reads arguments as [`read_arguments`] does. Invalid JSON stays a string.
 pub(crate) fn parse_arguments(text: String) -> Value {
-    match read_value(&text) {
-        _ if text.trim().is_empty() => Value::Object(Map::new()),
-        Ok(Value::Null) => Value::Object(Map::new()),
-        Ok(arguments) => arguments,
-        Err(_) => Value::String(text),
-    }
+    read_arguments(&text).unwrap_or(Value::String(text))
 }
 
 impl ModelToolResult {

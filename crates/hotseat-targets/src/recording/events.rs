@@ -269,11 +269,9 @@ impl RecordedArguments {
 
     /// Parses arguments that should be JSON. An empty text and `null` mean an empty object.
     pub fn parse(text: String) -> Self {
-        match crate::message::parse_json(&text) {
-            _ if text.trim().is_empty() => RecordedArguments::empty(),
-            Some(Value::Null) => RecordedArguments::empty(),
-            Some(value) => RecordedArguments::Json(value),
-            None => RecordedArguments::Broken(text),
+        match hotseat_model::read_arguments(&text) {
+            Ok(value) => RecordedArguments::Json(value),
+            Err(_) => RecordedArguments::Broken(text),
         }
     }
 }

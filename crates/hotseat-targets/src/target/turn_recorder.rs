@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_document::{excerpt, is_blank};
-use hotseat_model::StopReason;
+use hotseat_model::{StopReason, read_arguments};
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::turn_failures::protocol_error;
 use crate::connection::TurnError;
-use crate::message::json_text::{arguments_note, joined, read_json};
+use crate::message::json_text::{arguments_note, joined};
 use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply, unique_id};
 use crate::recorder::TraceRecorder;
 
@@ -369,11 +369,7 @@ impl CallArguments {
     /// Parses arguments received as text. An empty text and `null` mean an empty object.
     pub(crate) fn from_text(text: String) -> Self {
         let text = joined(text);
-        if text.trim().is_empty() {
-            return CallArguments::empty();
-        }
-        match read_json(&text) {
-            Ok(Value::Null) => CallArguments::empty(),
+        match read_arguments(&text) {
             Ok(value) => CallArguments::Json(value),
             Err(_) => CallArguments::Invalid(text),
         }
