@@ -150,8 +150,8 @@ struct CallIdentity {
 }
 
 /// The arguments of a call as far as they have arrived, as JSON text.
-#[derive(Debug, Default)]
-struct ArgumentsProgress {
+#[derive(Debug, Clone, Default)]
+pub struct ArgumentsProgress {
     text: String,
     /// Index of the first byte that is no space.
     start: Option<usize>,
@@ -335,7 +335,8 @@ impl CallIdentity {
 }
 
 impl ArgumentsProgress {
-    fn add(&mut self, text: &str) {
+    /// Adds the next part.
+    pub fn add(&mut self, text: &str) {
         if self.start.is_none() {
             let start = text.bytes().position(|byte| !byte.is_ascii_whitespace());
             self.start = start.map(|start| self.text.len() + start);
@@ -360,14 +361,32 @@ impl ArgumentsProgress {
         self.text == arguments || parse(&self.text).is_some_and(|known| Some(known) == parse(arguments))
     }
 
+    /// Returns the text so far.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text so far.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
     /// True if nothing can follow. Numbers and texts that are no JSON may always go on.
-    fn are_complete(&self) -> bool {
+    pub fn are_complete(&self) -> bool {
         let Some(start) = self.start else { return false };
         match &self.text[start..] {
             "null" | "true" | "false" => true,
             value if value.starts_with(['{', '[', '"']) => self.depth == 0 && !self.is_in_text,
             _ => false,
         }
+    }
+}
+
+impl From<String> for ArgumentsProgress {
+    fn from(text: String) -> Self {
+        let mut progress = ArgumentsProgress::default();
+        progress.add(&text);
+        progress
     }
 }
 

@@ -48,7 +48,8 @@ mod usage_report;
 mod whole_message;
 
 pub use call_pieces::{
-    AmbiguousPiece, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
+    AmbiguousPiece, ArgumentsProgress, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces,
+    is_call_part,
 };
 pub use completion_usage::completion_usage;
 pub use content_text::{ContentError, ContentText};

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use hotseat_model::{ArgumentsProgress, read_arguments};
 use hotseat_trace::{TimeOffset, canonical_text, json_equal};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::message::json_text::read_json;
+/// Maximum size of arguments that are neither an object, a list nor a text, in bytes.
+const MAX_SCALAR_BYTES: usize = 1024;
 
 /// A known tool call.
 #[derive(Debug, Clone)]
@@ -69,22 +71,16 @@ impl PartialEq for KnownArguments {
 impl KnownArguments {
     /// Parses streamed arguments. An empty text and `null` mean an empty object.
     pub fn parse(text: &str) -> Self {
-        let none = || KnownArguments::Json(Value::Object(Map::new()));
-        if text.trim().is_empty() {
-            return none();
-        }
-        match read_json(text) {
-            Ok(Value::Null) => none(),
-            Ok(value) => KnownArguments::Json(value),
-            Err(_) => KnownArguments::Invalid(text.to_string()),
-        }
+        read_arguments(text).map_or_else(|_| KnownArguments::Invalid(text.to_string()), KnownArguments::Json)
     }
 
-    /// Returns true if streamed arguments cannot be complete. Only objects that end as such are parsed, since each chunk may ask.
-    pub fn is_incomplete(text: &str) -> bool {
-        let text = text.trim();
-        (text.starts_with('{') && !text.ends_with('}'))
-            || matches!(KnownArguments::parse(text), KnownArguments::Invalid(_))
+    /// Returns true if streamed arguments cannot be complete. Each chunk may ask, so long ones are not parsed.
+    pub fn is_incomplete(received: &ArgumentsProgress) -> bool {
+        match received.text().trim_start() {
+            "" => false,
+            text if text.starts_with(['{', '[', '"']) => !received.are_complete(),
+            text => text.len() > MAX_SCALAR_BYTES || read_arguments(text).is_err(),
+        }
     }
 
     /// Returns the arguments as a text. Equal arguments have equal texts.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use hotseat_model::ArgumentsProgress;
 use hotseat_trace::{
     ErrorInfo, Origin, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
 };
@@ -47,15 +48,15 @@ impl RunFold<'_> {
                 let again = ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id };
                 let is_answered = call.result_source.is_some();
                 // An open call continues, unless its arguments are complete: then they are sent again.
-                let goes_on = !open.is_complete && KnownArguments::is_incomplete(&open.text);
-                let is_complete = !goes_on && !open.text.is_empty();
+                let goes_on = !open.is_complete && KnownArguments::is_incomplete(&open.arguments);
+                let is_complete = !goes_on && !open.arguments.text().is_empty();
                 let again = (is_answered || is_complete_in_run || is_complete).then_some(again);
                 if is_complete {
                     self.open_calls.insert(id.clone(), std::mem::take(&mut open));
                     self.tool_end(&id, out);
                 }
-                let text = if goes_on { open.text } else { String::new() };
-                open = OpenCall { text, reannounced: again, ..OpenCall::default() };
+                let arguments = if goes_on { open.arguments } else { ArgumentsProgress::default() };
+                open = OpenCall { arguments, reannounced: again, ..OpenCall::default() };
             }
         }
         self.thread.add_call_entry(&id, &e.tool_call_name, e.parent_message_id.as_ref());
@@ -76,7 +77,7 @@ impl RunFold<'_> {
             }
             let Some(mut open) = self.open_calls.remove(&id) else { continue };
             if let Some(again) = open.reannounced.take() {
-                let arguments = KnownArguments::parse(&open.text);
+                let arguments = KnownArguments::parse(open.arguments.text());
                 self.record_second_call(&id, again, out);
                 self.set_arguments(&id, arguments, Some(open), out);
             }
@@ -130,7 +131,7 @@ impl RunFold<'_> {
         let id = self.thread.known_id(e.tool_call_id);
         self.add_call_metadata(&id, e.metadata);
         if let Some(open) = self.open_calls.get_mut(&id) {
-            open.text.push_str(&e.delta);
+            open.arguments.add(&e.delta);
             open.is_complete = false;
             open.last_part = Some(at);
             return;
@@ -143,18 +144,19 @@ impl RunFold<'_> {
             _ => String::new(),
         };
         let is_late = known.is_some_and(KnownArguments::is_whole);
-        let text = before + &e.delta;
-        self.open_calls.insert(id, OpenCall { text, last_part: Some(at), is_late, ..OpenCall::default() });
+        let arguments = ArgumentsProgress::from(before + &e.delta);
+        self.open_calls
+            .insert(id, OpenCall { arguments, last_part: Some(at), is_late, ..OpenCall::default() });
     }
 
     /// Completes the arguments of a call.
     pub(super) fn tool_end(&mut self, id: &Arc<str>, out: PayloadSink<'_>) {
         let Some(known) = self.thread.call_of_turn(id) else { return };
         let Some(mut open) = self.open_calls.remove(id) else { return };
-        open.text = joined(open.text);
-        let arguments = KnownArguments::parse(&open.text);
+        open.arguments = joined(open.arguments.into_text()).into();
+        let arguments = KnownArguments::parse(open.arguments.text());
         // Announced again without arguments, or with empty ones in the same run: the known ones are kept.
-        let silent = known.arguments != KnownArguments::Unknown && open.text.is_empty();
+        let silent = known.arguments != KnownArguments::Unknown && open.arguments.text().is_empty();
         let is_again = open.is_late || open.reannounced.is_some();
         let removes = is_again && known.arguments.is_whole() && arguments.is_empty();
         let same = silent || removes || known.arguments == arguments;
@@ -221,7 +223,8 @@ impl RunFold<'_> {
         call.arguments = arguments.clone();
         let tool_call_id = call.trace_id.clone();
         let ended_us = streamed.as_ref().and_then(|streamed| streamed.last_part);
-        if let Some(OpenCall { text, .. }) = streamed.filter(|streamed| !streamed.text.is_empty()) {
+        let text = streamed.map(|streamed| streamed.arguments.into_text()).filter(|text| !text.is_empty());
+        if let Some(text) = text {
             self.thread.set_call_arguments(id, text);
         }
         let (input, text) = match arguments {
@@ -305,12 +308,12 @@ impl RunFold<'_> {
             return;
         }
         // A resumed run may announce a call again without its arguments.
-        let arguments = match open.text.is_empty() && !is_answered_here {
+        let arguments = match open.arguments.text().is_empty() && !is_answered_here {
             true => known.arguments.clone(),
-            false => KnownArguments::parse(&open.text),
+            false => KnownArguments::parse(open.arguments.text()),
         };
         if arguments.is_empty() {
-            open.text = "{}".to_string();
+            open.arguments = "{}".to_string().into();
         }
         self.record_second_call(id, again, out);
         self.set_arguments(id, arguments, Some(open), out);

@@ -218,7 +218,9 @@ impl RunFold<'_> {
                 self.add_call_metadata(&id, e.metadata);
                 match self.open_calls.get_mut(&id) {
                     // Chunks of several calls may interleave: the call continues with its next chunk, or ends with the run.
-                    Some(open) if e.is_implied && KnownArguments::is_incomplete(&open.text) => return Ok(()),
+                    Some(open) if e.is_implied && KnownArguments::is_incomplete(&open.arguments) => {
+                        return Ok(());
+                    }
                     Some(open) if !e.is_implied => open.last_part = None,
                     _ => {}
                 }

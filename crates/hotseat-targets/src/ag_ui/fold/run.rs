@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use hotseat_model::ArgumentsProgress;
 use hotseat_trace::{ErrorInfo, Origin, Payload, TimeOffset};
 use serde_json::Value;
 
@@ -145,7 +146,7 @@ pub(super) enum RunProgress {
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenCall {
     /// The arguments so far.
-    pub(super) text: String,
+    pub(super) arguments: ArgumentsProgress,
     /// Arrival of the last part, unless the agent marked the end of the call.
     pub(super) last_part: Option<TimeOffset>,
     /// True if the arguments are complete. Only calls with `reannounced` are kept then.

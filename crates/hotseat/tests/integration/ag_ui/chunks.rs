@@ -1,5 +1,7 @@
 //! Messages, calls and reasoning in chunks: their assignment and their ends.
 
+use std::time::{Duration, Instant};
+
 use hotseat_testkit::agui::FakeRun;
 use hotseat_trace::FailureKind::ProtocolError;
 use serde_json::{Value, json};
@@ -192,6 +194,21 @@ fn interleaved_chunks_of_calls_are_joined() {
     // Arguments that stay incomplete are noted.
     let told = run_turn_with(play_events(vec![call(one, "{\"a\""), call(two, "{}")])).passed();
     assert_eq!(told.calls().len(), 2);
+}
+
+/// Each chunk may complete the arguments, so that they are asked for with each one.
+#[test]
+fn many_interleaved_chunks_are_read_in_linear_time() {
+    const PIECES: usize = 20_000;
+    let (one, two) = (Some(("k1", "get")), Some(("k2", "put")));
+    let mut events = vec![call(one, "{\"a\":[{}"), call(two, "{\"a\":[{}")];
+    events.extend((0..PIECES).flat_map(|_| [call(one, ",{}"), call(two, ",{}")]));
+    events.extend([call(one, "]}"), call(two, "]}")]);
+    let began = Instant::now();
+    let told = assert_passes(events);
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    let calls = told.calls();
+    assert!(calls.len() == 2 && calls.iter().all(|call| call.matches("{}").count() == PIECES + 1));
 }
 
 /// A351: the end of the stream also ends open items.
