@@ -170,10 +170,21 @@ fn start_thread(messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
 fn context_message(message: &ThreadMessage) -> Value {
     match &message.body {
         MessageBody::User(text) => json!({"role": "user", "content": text}),
-        MessageBody::Assistant { text, .. } => json!({"role": "assistant", "content": text}),
+        MessageBody::Assistant { text, calls } if calls.is_empty() => {
+            json!({"role": "assistant", "content": text})
+        }
+        MessageBody::Assistant { text, calls } => {
+            let call = |call: &ThreadCall| {
+                let function = json!({"name": call.tool, "arguments": call.arguments});
+                json!({"id": call.id, "type": "function", "function": function})
+            };
+            let calls: Vec<Value> = calls.iter().map(call).collect();
+            json!({"role": "assistant", "content": text, "tool_calls": calls})
+        }
         MessageBody::Tool {
-            result: ClientToolAnswer::Result(text) | ClientToolAnswer::Error(text), ..
-        } => json!({"role": "tool", "content": text}),
+            call,
+            result: ClientToolAnswer::Result(text) | ClientToolAnswer::Error(text),
+        } => json!({"role": "tool", "tool_call_id": call, "content": text}),
     }
 }
 

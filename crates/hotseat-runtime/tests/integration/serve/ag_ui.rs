@@ -647,6 +647,28 @@ async fn external_history_reaches_model() {
 }
 
 #[tokio::test]
+async fn calls_of_an_external_history_reach_the_model() {
+    let words = "(?s)Earlier messages of this conversation.*find.*o-7.*tool_call_id.*c1.*lost";
+    let model =
+        scripted([Rule::new().turn(1).system(words).say("It is lost."), Rule::new().turn(2).say("Yes.")]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.user("Where is o-7?");
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{\"order\":\"o-7\"}"}});
+    client.messages.push(json!({"id": "a", "role": "assistant", "content": "", "toolCalls": [call.clone()]}));
+    client.messages.push(json!({"id": "b", "role": "tool", "toolCallId": "c1", "content": "lost"}));
+    client.say("And now?").await;
+    assert_eq!(client.last_text(), "It is lost.");
+    client.messages[1]["toolCalls"][0]["function"]["arguments"] = json!("{}");
+    client.user("Really?");
+    let (status, words) = client.send_rejected(None).await;
+    assert!(status == 409 && words.contains("messages[1]"), "{words}");
+    client.messages[1]["toolCalls"][0] = call;
+    client.run(None).await;
+    assert_eq!(client.last_text(), "Yes.");
+}
+
+#[tokio::test]
 async fn client_greeting_is_not_history() {
     let served = serve(&persona("Helper"), scripted([Rule::new().say("Yes.").always()])).await;
     let mut client = AgUiClient::new(&served, "t");
