@@ -19,6 +19,8 @@ pub struct BoundedPath {
     path: JsonPath,
     /// Number of `..`, also in filters.
     descents: u32,
+    /// True if a part of the path is a filter.
+    has_filter: bool,
     /// Number of filters that may search the whole value again.
     restarts: u32,
 }
@@ -40,7 +42,13 @@ impl BoundedPath {
         let filters = plain.find('?').map_or("", |start| &plain[start..]);
         let searches_again = filters.contains("..") || filters.contains(['*', ':']);
         let restarts = if searches_again { count(filters, "$") } else { 0 };
-        Ok(BoundedPath { path, descents: count(&plain, ".."), restarts })
+        let has_filter = plain.contains('?');
+        Ok(BoundedPath { path, descents: count(&plain, ".."), has_filter, restarts })
+    }
+
+    /// True if the path selects values by what is in them.
+    pub fn has_filter(&self) -> bool {
+        self.has_filter
     }
 
     /// Checks that [`BoundedPath::query`] can return the selected values.

@@ -51,6 +51,11 @@ impl JsonPathQuery {
         &self.source
     }
 
+    /// Returns true if the path selects values by what is in them.
+    pub(super) fn has_filter(&self) -> bool {
+        self.path.has_filter()
+    }
+
     /// Checks if the path selects the expected value in a JSON value, and describes the selected value.
     ///
     /// # Errors
@@ -157,7 +162,8 @@ pub struct JsonPathCheck {
 
 impl CheckBehavior for JsonPathCheck {
     fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
-        ForbiddenTexts::in_messages(negated && self.value.is_some())
+        // A filter may select values for what is not in them.
+        ForbiddenTexts::in_json((negated && self.value.is_some()) || self.path.has_filter())
     }
 
     fn describe(&self) -> String {

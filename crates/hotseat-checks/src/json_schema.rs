@@ -20,7 +20,7 @@ const MAX_VIOLATIONS: usize = 10;
 #[derive(Debug, Clone)]
 pub struct CompiledSchema {
     schema: JsonSchema,
-    /// True if the schema forbids values that a redacted text hides: it contains `not`, or limits numbers.
+    /// True if the schema may reject a value that a redacted text hides.
     forbids_values: bool,
 }
 
@@ -83,11 +83,23 @@ impl CompiledSchema {
     }
 }
 
-/// Keywords that forbid values, and ignore texts in place of numbers.
-const FORBIDDING_KEYWORDS: [&str; 6] =
-    ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf", "not"];
+/// Keywords that can reject a secret and accept its mark: the mark is a text of another length, in place of a number or a name, too.
+const FORBIDDING_KEYWORDS: [&str; 12] = [
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "if",
+    "maxContains",
+    "maxLength",
+    "maximum",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "patternProperties",
+    "propertyNames",
+];
 
-/// Returns true if a schema contains `not` or a limit of numbers.
+/// Returns true if a schema contains a keyword that forbids values.
 fn forbids_values(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
@@ -285,7 +297,8 @@ pub struct JsonSchemaCheck {
 
 impl CheckBehavior for JsonSchemaCheck {
     fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
-        ForbiddenTexts::in_messages(negated || self.schema.forbids_values)
+        let has_filter = self.path.as_ref().is_some_and(JsonPathQuery::has_filter);
+        ForbiddenTexts::in_json(negated || self.schema.forbids_values || has_filter)
     }
 
     fn describe(&self) -> String {

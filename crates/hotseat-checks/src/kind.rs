@@ -86,15 +86,25 @@ pub struct ForbiddenTexts {
 
 impl ForbiddenTexts {
     pub(super) fn in_messages(is_forbidden: bool) -> Self {
-        ForbiddenTexts { messages: is_forbidden, calls: false }
+        ForbiddenTexts { messages: is_forbidden, ..Self::default() }
     }
+    /// JSON in its answer, its return value, its shared state and the results of its tool calls.
+    pub json: bool,
 
     pub(super) fn in_calls(is_forbidden: bool) -> Self {
-        ForbiddenTexts { messages: false, calls: is_forbidden }
+        ForbiddenTexts { calls: is_forbidden, ..Self::default() }
+    }
+
+    pub(super) fn in_json(is_forbidden: bool) -> Self {
+        ForbiddenTexts { json: is_forbidden, ..Self::default() }
     }
 
     pub(super) fn or(self, other: Self) -> Self {
-        ForbiddenTexts { messages: self.messages || other.messages, calls: self.calls || other.calls }
+        ForbiddenTexts {
+            messages: self.messages || other.messages,
+            calls: self.calls || other.calls,
+            json: self.json || other.json,
+        }
     }
 }
 

@@ -1188,6 +1188,7 @@ fn forbidden_numbers_are_found_in_redacted_secrets() {
         "[{ type: schema, schema: { properties: { pin: { maximum: 1000 } } } }]",
         "[{ type: schema, schema: { properties: { pin: { type: integer } } }, negate: true }]",
         "[{ type: schema, schema: { properties: { pin: { type: number } } }, negate: true }]",
+        "{ text: { must_not_match: '\"pin\": ${ENV.PIN_TOKEN}' } }",
     ];
     let holding = [
         "{ tools: { require: [{ name: a, args_match: { pin: 12345678 } }] } }",
@@ -1203,6 +1204,69 @@ fn forbidden_numbers_are_found_in_redacted_secrets() {
     }
     let all = format!("{}{}", tested.report, tested.output);
     assert!(!all.contains("12345678"), "{all}");
+}
+
+/// Paths with conditions and schemas reject what the agent sent, not the mark in its place.
+#[test]
+fn paths_and_schemas_find_what_they_forbid_in_redacted_secrets() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let items = json!({"text": "the key sk-abcdefgh12345-abcdefgh12345-abcdefgh12345", "id": 1});
+        let said = json!({"items": [items, {"text": "no", "id": 2}], "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345": 1});
+        FakeRun::for_request(request).started().text(&said.to_string()).finished().reply()
+    });
+    let violated = [
+        "[{ type: json_path, path: \"$.items[?search(@.text, 'sk-')]\", negate: true }]",
+        "[{ type: json_path, path: \"$.items[?match(@.text, '.* sk-.*')]\", negate: true }]",
+        "[{ type: json_path, path: '$.items[?length(@.text) == 52]', negate: true }]",
+        "[{ type: json_path, path: \"$.items[?!search(@.text, 'sk-')].id\", value: [1, 2] }]",
+        "[{ type: schema, path: \"$.items[?!search(@.text, 'abc')]\", schema: { required: [text, id], properties: { id: { enum: [1, 2] } } }, negate: true }]",
+        "[{ type: schema, schema: { patternProperties: { '^sk-': false } } }]",
+        "[{ type: schema, schema: { propertyNames: { not: { pattern: '^sk-' } } } }]",
+        "[{ type: schema, schema: { properties: { items: { items: { properties: { text: { maxLength: 40 } } } } } } }]",
+        "[{ type: schema, schema: { properties: { items: { items: { if: { properties: { text: { pattern: sk- } } }, then: false } } } } }]",
+    ];
+    let holding = [
+        "[{ type: json_path, path: \"$.items[?search(@.text, 'password')]\", negate: true }]",
+        "[{ type: schema, schema: { patternProperties: { '^password': false } } }]",
+        "[{ type: schema, schema: { properties: { items: { items: { properties: { text: { maxLength: 52 } } } } } } }]",
+    ];
+    let project = project_with_assertions(&agent, &[&violated[..], &holding].concat());
+    let tested = project.test_in(&[("MY_API_KEY", "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345")], &[]);
+    for number in 0..violated.len() + holding.len() {
+        let expected = if number < violated.len() { "failed" } else { "passed" };
+        assert_eq!(tested.case(&format!("a{number}"))["status"], expected, "{number}: {}", tested.output);
+    }
+    let all = format!("{}{}", tested.report, tested.output);
+    assert!(!all.contains("sk-abcdefgh"), "{all}");
+}
+
+/// The results of tools and the state are searched, too.
+#[test]
+fn paths_find_what_they_forbid_in_redacted_results_and_states() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let run = run.tool(
+            "c1",
+            "read",
+            &json!({}),
+            Some(json!({"note": "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345"})),
+        );
+        run.state(json!({"memo": "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345"}))
+            .text("Done.")
+            .finished()
+            .reply()
+    });
+    let blocks = [
+        "[{ type: json_path, path: \"$[?search(@, '^sk-')]\", negate: true }]",
+        "[{ type: schema, path: $.note, schema: { maxLength: 40 } }]",
+        "[{ type: schema, path: $.memo, schema: { maxLength: 40 } }]",
+        "[{ type: schema, path: $.note, schema: { maxLength: 44 } }]",
+    ];
+    let tested = project_with_assertions(&agent, &blocks)
+        .test_in(&[("MY_API_KEY", "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345")], &[]);
+    for (number, expected) in ["failed", "failed", "failed", "passed"].into_iter().enumerate() {
+        assert_eq!(tested.case(&format!("a{number}"))["status"], expected, "{number}: {}", tested.output);
+    }
 }
 
 /// A secret that the agent encoded is encoded where a check is decided.

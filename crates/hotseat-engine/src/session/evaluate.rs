@@ -230,8 +230,13 @@ fn decide(check: &Check, scope: TurnScope<'_>, recorder: &TraceRecorder) -> Chec
     let redactor = recorder.redactor();
     let of_named = redactor.restricted_to(|mark| !is_unnamed(mark));
     // Texts that were redacted when they arrived, such as those of a saved run, contain marks.
+    let with_marks = |text: &str| match forbidden.json {
+        true => of_named.text(text).into_owned(),
+        // Within JSON, the mark of a number is what the check names, without quotes.
+        false => of_named.replace_secrets(text, |mark, _, to| to.push_str(mark)).into_owned(),
+    };
     let original = scope.of_copy(recorder.original_conversation()).with_texts(
-        |text| redactor.reveal(&of_named.text(text), is_unnamed),
+        |text| redactor.reveal(&with_marks(text), is_unnamed),
         |number| of_named.number(number).map(str::to_string),
     );
     let is_unknown = |text: &str| redaction_marks(text).any(is_unnamed);
@@ -261,11 +266,15 @@ fn decide(check: &Check, scope: TurnScope<'_>, recorder: &TraceRecorder) -> Chec
 fn any_text(scope: TurnScope<'_>, selected: ForbiddenTexts, is_met: &impl Fn(&str) -> bool) -> bool {
     let in_message = |turn: &ConversationTurn| turn.messages.iter().any(|message| is_met(&message.content));
     let in_call = |call: &AgentToolCall| {
-        any_json_text(&call.arguments, is_met)
+        (selected.calls && any_json_text(&call.arguments, is_met))
             || call.result.as_ref().is_some_and(|result| any_json_text(&result.value, is_met))
     };
-    (selected.messages && scope.turns().iter().any(in_message))
-        || (selected.calls && scope.calls().any(|(_, call)| in_call(call)))
+    let in_result =
+        |turn: &ConversationTurn| turn.result.as_ref().is_some_and(|result| any_json_text(result, is_met));
+    ((selected.messages || selected.json) && scope.turns().iter().any(in_message))
+        || ((selected.calls || selected.json) && scope.calls().any(|(_, call)| in_call(call)))
+        || (selected.json && scope.turns().iter().any(in_result))
+        || (selected.json && scope.state().is_some_and(|state| any_json_text(state, is_met)))
 }
 
 /// Returns true if a string or a name of a member in a JSON value meets a condition.

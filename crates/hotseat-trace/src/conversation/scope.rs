@@ -1,6 +1,7 @@
 //! The turns that checks are evaluated on, and the time of the agent within them.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Number, Value};
@@ -55,18 +56,23 @@ impl<'a> TurnScope<'a> {
         self.conversation
     }
 
-    /// Copies the conversation, with other texts of the agent in the turns of the scope: in messages, and in arguments and
-    /// results of calls. Numbers in these become the texts that `number` returns.
+    /// Copies the conversation, with other texts of the agent in the turns of the scope: in messages, in arguments and
+    /// results of calls, in results of runs, and in the shared state. Numbers in JSON become the texts that `number` returns.
     pub fn with_texts(
         self,
         text: impl Fn(&str) -> String,
         number: impl Fn(&Number) -> Option<String>,
     ) -> TracedConversation {
         let mut copy = self.conversation.clone();
+        // The state may come from an earlier turn.
+        for state in copy.turns[..self.end].iter_mut().filter_map(|turn| turn.state.as_mut()) {
+            map_json_texts(Arc::make_mut(state), &text, &number);
+        }
         for turn in &mut copy.turns[self.first..self.end] {
             for message in &mut turn.messages {
                 message.content = text(&message.content).into();
             }
+            turn.result.iter_mut().for_each(|result| map_json_texts(result, &text, &number));
             for call in &mut turn.tool_calls {
                 map_json_texts(&mut call.arguments, &text, &number);
                 call.result.iter_mut().for_each(|result| map_json_texts(&mut result.value, &text, &number));
