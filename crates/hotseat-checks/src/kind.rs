@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hotseat_trace::TurnScope;
 
+use super::Check;
 use super::calls::NamedTools;
 use super::decision::{CheckDecision, CheckOutcome};
 
@@ -23,6 +24,11 @@ pub(super) trait CheckBehavior {
     /// Returns true if a judge or a script function has to decide.
     fn needs_answer(&self) -> bool {
         false
+    }
+
+    /// Returns the checks that this one consists of.
+    fn parts(&self) -> &[Check] {
+        &[]
     }
 
     /// Returns which texts of the agent could violate the check, or satisfy it if it is negated.
@@ -82,14 +88,14 @@ pub struct ForbiddenTexts {
     pub messages: bool,
     /// Arguments and results of its tool calls.
     pub calls: bool,
+    /// JSON in its answer, its return value, its shared state and the results of its tool calls.
+    pub json: bool,
 }
 
 impl ForbiddenTexts {
     pub(super) fn in_messages(is_forbidden: bool) -> Self {
         ForbiddenTexts { messages: is_forbidden, ..Self::default() }
     }
-    /// JSON in its answer, its return value, its shared state and the results of its tool calls.
-    pub json: bool,
 
     pub(super) fn in_calls(is_forbidden: bool) -> Self {
         ForbiddenTexts { calls: is_forbidden, ..Self::default() }

@@ -291,6 +291,23 @@ impl Check {
         CheckVerdict { comparison, ..CheckVerdict::new(passed, self.describe(), actual) }
     }
 
+    /// Describes what a check found that passes without the secrets of the scope, and fails with them: `actual`, which it found
+    /// without them, or that of its parts that fail.
+    pub fn describe_secret(&self, actual: String, scope: TurnScope<'_>, original: TurnScope<'_>) -> String {
+        let parts = self.kind.behavior().parts().iter();
+        let violated: Vec<String> = parts
+            .filter(|part| !part.decide(original).passed)
+            .map(|part| {
+                let actual = part.describe_secret(part.decide(scope).actual, scope, original);
+                format!("expected {}, got {actual}", part.describe())
+            })
+            .collect();
+        match violated.is_empty() {
+            true => format!("a redacted secret that violates this (without the secret: {actual})"),
+            false => format_list(&violated),
+        }
+    }
+
     /// Returns the texts of the agent in which the check forbids something.
     pub fn forbidden_texts(&self) -> ForbiddenTexts {
         self.kind.behavior().forbidden_texts(self.negated)

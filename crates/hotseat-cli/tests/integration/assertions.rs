@@ -1307,6 +1307,22 @@ fn forbidden_texts_are_found_in_encoded_secrets() {
 }
 
 #[test]
+fn a_criterion_that_a_redacted_secret_violates_says_which_part() {
+    let agent = FakeAgent::start(agent_saying("your key is sk-abcdefgh12345"));
+    let config = format!(
+        "target: {{ endpoint: '{}' }}\ncriteria:\n  safe: {{ description: It reveals no key, match: [{{ type: contains, value: key }}, {{ type: not_contains, value: sk- }}] }}\n",
+        agent.url()
+    );
+    let suite = "name: a\nturns: [{ user: go }]\nassert: [{ type: satisfy, criteria: safe }]\n";
+    let project = Project::with_config(&config).suite("a", suite);
+    let tested = project.test_in(&[("MY_API_KEY", "sk-abcdefgh12345")], &[]);
+    let assertion = &tested.case("a")["assertions"][0];
+    let actual = assertion["actual"].as_str().unwrap_or_default();
+    assert!(!actual.contains("all checks passed") && actual.contains("sk-"), "{assertion:#}");
+    assert!(actual.contains("a redacted secret that violates this"), "{assertion:#}");
+}
+
+#[test]
 fn failures_by_a_redacted_secret_say_so() {
     let agent = FakeAgent::start(|request: &FakeRequest| {
         let run = FakeRun::for_request(request).started();

@@ -252,9 +252,7 @@ fn decide(check: &Check, scope: TurnScope<'_>, recorder: &TraceRecorder) -> Chec
             let passed = revealed.verdict.passed;
             let actual = match passed {
                 true => recorded.actual,
-                false => {
-                    format!("a redacted secret that violates this (without the secret: {})", recorded.actual)
-                }
+                false => check.describe_secret(recorded.actual, scope, scope.of_copy(&original)),
             };
             let verdict = CheckVerdict { passed, actual, ..recorded };
             CheckResult { verdict, ..revealed }
