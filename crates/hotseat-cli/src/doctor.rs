@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::{ENV_FILE, Project, ProjectAgent, discover_suites, display_path};
 use hotseat_engine::run::{CaseSelection, RunPlan};
+use hotseat_http::check_proxies;
 use hotseat_report::reporters::{format_count, one_line, shell_word};
 use hotseat_report::store::{RunStore, RunStoreError, store_path};
 use hotseat_runtime::files::ModelConnector;
@@ -106,6 +107,9 @@ impl Findings {
 pub fn run(args: &DoctorArgs, context: &CliContext) -> ExitStatus {
     let mut findings = Findings::default();
     findings.ok("version", concat!("hotseat ", env!("CARGO_PKG_VERSION")));
+    if let Err(error) = check_proxies() {
+        findings.errors("proxy", [Diagnostic::new(error)]);
+    }
     if let Some(project) = find_project(args, context, &mut findings) {
         let plan = load_suites(&project, context, &mut findings);
         let contacted: Vec<Arc<ProjectAgent>> =

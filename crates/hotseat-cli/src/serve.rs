@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostics;
 use hotseat_engine::config::Project;
+use hotseat_http::check_proxies;
 use hotseat_runtime::files::{self, ConnectorSet, LoadedAgent};
 use hotseat_runtime::live::{ConversationHost, HostOptions, ModelRegistry};
 use hotseat_runtime::memory::MemoryLimits;
@@ -22,6 +23,7 @@ use crate::mcp::receive_signals;
 use crate::project_file::find_project_file;
 
 pub fn run(args: &ServeArgs, context: &CliContext) -> CommandResult {
+    check_proxies().map_err(|error| context.fail(ExitStatus::Usage, error))?;
     let agent = load_agent(args, context).map_err(|diagnostics| context.reject(diagnostics))?;
     let mut models = ModelRegistry::default();
     for (id, model) in agent.models().map_err(|error| context.fail(ExitStatus::Usage, error))? {

@@ -1,5 +1,7 @@
 //! Reasons why there is no client for an address, and the causes of errors.
 
+use std::error::Error;
+
 use url::Url;
 
 /// An HTTP client that could not be created.
@@ -11,6 +13,24 @@ pub enum ClientError {
     /// This build has no encryption.
     #[error("addresses with `https://` need the feature `https` of the crate `hotseat`")]
     NoEncryption,
+    /// A variable of the environment has no address of a proxy.
+    #[error(
+        "`{variable}` is no address of a proxy: {value:?}; write `http://HOST:PORT`, or unset the variable"
+    )]
+    Proxy {
+        /// The variable.
+        variable: &'static str,
+        /// Its value, without credentials.
+        value: String,
+    },
+}
+
+/// A proxy that cannot be reached, or that opens no way to the server.
+#[derive(Debug, thiserror::Error)]
+#[error("through the proxy {proxy}: {}", root_cause(&**source))]
+pub(crate) struct ProxyFailure {
+    pub proxy: http::Uri,
+    pub source: Box<dyn Error + Send + Sync>,
 }
 
 /// Refuses an address that this build cannot reach. Fails if it is encrypted, and the feature `tls` is off.
@@ -24,16 +44,18 @@ pub fn shown_address(url: &Url) -> String {
 }
 
 /// Returns the innermost cause of an error; the outer ones only repeat that a request failed.
-pub fn root_cause(error: &dyn std::error::Error) -> String {
-    let (mut cause, mut inner) = (None, error.source());
-    while let Some(next) = inner {
-        (cause, inner) = (Some(next), next.source());
+pub fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    // A failure of a proxy names its own cause.
+    while !cause.is::<ProxyFailure>()
+        && let Some(inner) = cause.source()
+    {
+        cause = inner;
     }
     match cause {
         #[cfg(feature = "tls")]
-        Some(cause) if speaks_no_tls(cause) => NO_TLS.to_string(),
-        Some(cause) => cause.to_string(),
-        None => error.to_string(),
+        cause if speaks_no_tls(cause) => NO_TLS.to_string(),
+        cause => cause.to_string(),
     }
 }
 

@@ -21,6 +21,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use crate::client_error::ProxyFailure;
 #[cfg(feature = "tls")]
 use crate::tls::TlsSettings;
 
@@ -82,16 +83,20 @@ impl Connector {
     }
 
     async fn connect(&self, server: Uri) -> Result<ClientConnection, ConnectError> {
-        match self.settings.proxy(&server) {
-            None => Ok(ClientConnection { stream: self.open(server).await?, is_forwarded: false }),
+        let limit = self.settings.timeout;
+        let Some(proxy) = self.settings.proxy(&server) else {
+            let stream = within(limit, self.open(server)).await?;
+            return Ok(ClientConnection { stream, is_forwarded: false });
+        };
+        let address = proxy.uri().clone();
+        let is_forwarded = server.scheme_str() != Some("https");
+        let opened = match is_forwarded {
             #[cfg(feature = "tls")]
-            Some(proxy) if server.scheme_str() == Some("https") => {
-                Ok(ClientConnection { stream: self.open_tunnel(proxy, server).await?, is_forwarded: false })
-            }
-            Some(proxy) => {
-                Ok(ClientConnection { stream: self.open(proxy.uri().clone()).await?, is_forwarded: true })
-            }
-        }
+            false => within(limit, self.open_tunnel(proxy, server)).await,
+            _ => within(limit, self.open(address.clone())).await,
+        };
+        let stream = opened.map_err(|source| ProxyFailure { proxy: address, source })?;
+        Ok(ClientConnection { stream, is_forwarded })
     }
 
     #[cfg(not(feature = "tls"))]
@@ -140,12 +145,18 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, server: Uri) -> Self::Future {
         let connector = self.clone();
-        Box::pin(async move {
-            match tokio::time::timeout(connector.settings.timeout, connector.connect(server)).await {
-                Ok(opened) => opened,
-                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "operation timed out").into()),
-            }
-        })
+        Box::pin(async move { connector.connect(server).await })
+    }
+}
+
+/// Waits for a connection. Fails if the time passes.
+async fn within<T>(
+    limit: Duration,
+    opening: impl Future<Output = Result<T, ConnectError>>,
+) -> Result<T, ConnectError> {
+    match tokio::time::timeout(limit, opening).await {
+        Ok(opened) => opened,
+        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "operation timed out").into()),
     }
 }
 

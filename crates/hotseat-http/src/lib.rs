@@ -4,6 +4,7 @@ mod body;
 mod client_error;
 mod clients;
 mod connector;
+mod proxies;
 mod requests;
 mod sse;
 #[cfg(feature = "tls")]
@@ -12,5 +13,6 @@ mod tls;
 pub use body::{NotUtf8, UnsupportedEncoding, check_encoding, decode_utf8};
 pub use client_error::{ClientError, check_encryption, root_cause, shown_address};
 pub use clients::{HttpClients, is_loopback};
+pub use proxies::check_proxies;
 pub use requests::{HttpRequestError, IncomingResponse, OutgoingRequest};
 pub use sse::{EventError, MAX_EVENT_BYTES, SseDecoder, SseEvent};

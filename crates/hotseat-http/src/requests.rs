@@ -10,10 +10,11 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::header::{ACCEPT, AUTHORIZATION, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
 use http_body_util::{BodyDataStream, BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::{self, Client, ResponseFuture};
+use hyper_util::client::proxy::matcher::Intercept;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -79,9 +80,15 @@ impl OutgoingRequest {
     /// the server may have received. The connection belongs to the runtime that polls this future. Fails if the request is
     /// invalid, or there is no response.
     pub fn send(self) -> impl Future<Output = Result<IncomingResponse, HttpRequestError>> + Send + use<> {
-        let response = self.start();
+        let started = self.start();
         async move {
-            let response = response?.await?;
+            let (response, proxy) = started?;
+            let response = response.await?;
+            if let Some(proxy) = proxy
+                && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+            {
+                return Err(HttpRequestError::Refused { proxy: proxy.uri().clone() });
+            }
             if let Some(connection) = response.extensions().get::<ConnectionUse>() {
                 connection.mark();
             }
@@ -89,7 +96,8 @@ impl OutgoingRequest {
         }
     }
 
-    fn start(self) -> Result<ResponseFuture, http::Error> {
+    /// Starts the request, and returns the proxy that reads it.
+    fn start(self) -> Result<(ResponseFuture, Option<Intercept>), http::Error> {
         let mut request = self.request.body(Full::new(self.body))?;
         let settings = &self.pool.settings;
         let proxy = match request.uri().scheme() == Some(&Scheme::HTTP) {
@@ -105,7 +113,7 @@ impl OutgoingRequest {
         if let Some(credentials) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
             headers.entry(PROXY_AUTHORIZATION).or_insert_with(|| credentials.clone());
         }
-        Ok(self.pool.client.request(request))
+        Ok((self.pool.client.request(request), proxy))
     }
 }
 
@@ -171,6 +179,14 @@ pub enum HttpRequestError {
     /// The request was not sent.
     #[error("invalid request")]
     Invalid(#[from] http::Error),
+    /// A proxy wants other credentials.
+    #[error(
+        "the proxy {proxy} wants credentials (HTTP 407); write them into its address: `http://USER:PASSWORD@HOST:PORT`"
+    )]
+    Refused {
+        /// The proxy.
+        proxy: Uri,
+    },
     /// There is no response.
     #[error("error sending request")]
     NoResponse(#[from] legacy::Error),
@@ -183,7 +199,7 @@ impl HttpRequestError {
     /// Returns true if the server received nothing: it cannot be reached, or the request is invalid.
     pub fn is_unsent(&self) -> bool {
         match self {
-            HttpRequestError::Invalid(_) => true,
+            HttpRequestError::Invalid(_) | HttpRequestError::Refused { .. } => true,
             HttpRequestError::NoResponse(error) => error.is_connect(),
             HttpRequestError::Body(_) => false,
         }

@@ -22,11 +22,15 @@ fn server() -> FakeAgent {
     FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "hi"})))
 }
 
-/// Runs a case with an agent at this address.
-fn run(endpoint: &str, env: &[(&str, &str)]) -> TestRun {
+fn project(endpoint: &str) -> Project {
     let settings = "body: { message: '{{message}}' }\n  map: { reply: $.reply }\n";
     let config = format!("target:\n  type: http\n  endpoint: '{endpoint}'\n  {settings}");
-    Project::with_config(&config).suite("a", SUITE).test_in(env, &[])
+    Project::with_config(&config).suite("a", SUITE)
+}
+
+/// Runs a case with an agent at this address.
+fn run(endpoint: &str, env: &[(&str, &str)]) -> TestRun {
+    project(endpoint).test_in(env, &[])
 }
 
 fn port(server: &FakeAgent) -> String {
@@ -67,23 +71,53 @@ fn excepted_hosts_and_this_machine_are_reached_without_proxies() {
 }
 
 #[test]
-fn a_proxy_that_cannot_be_used_is_an_error() {
-    let no_tunnel = FakeAgent::start(|_| FakeReply::json(407, &json!({})));
-    let no_tunnel = no_tunnel.url().to_string();
+fn a_proxy_that_cannot_be_reached_or_refuses_is_named() {
+    let refusing = FakeAgent::start(|_| FakeReply::json(407, &json!({})));
+    let refusing = refusing.url().to_string();
     for (endpoint, proxy, message) in [
-        (
-            "http://agent.example/",
-            "socks5://127.0.0.1:1",
-            "cannot reach http://agent.example/: unsupported scheme socks5",
-        ),
-        (
-            "https://agent.example/",
-            &*no_tunnel,
-            "cannot reach https://agent.example/: tunnel error: proxy authorization required",
-        ),
+        ("http://agent.example/", "http://me:hidden@127.0.0.1:1", "http://127.0.0.1:1/: Connection refused"),
+        ("https://agent.example/", "http://me:hidden@127.0.0.1:1", "http://127.0.0.1:1/: Connection refused"),
+        ("http://agent.example/", "socks5://127.0.0.1:1", "socks5://127.0.0.1:1/: unsupported scheme socks5"),
+        ("https://agent.example/", &*refusing, "/: tunnel error: proxy authorization required"),
     ] {
-        run(endpoint, &[("ALL_PROXY", proxy)]).assert_failure("a", "unreachable", &[message]);
+        let message = format!("cannot reach {endpoint}: through the proxy {message}");
+        let message =
+            if proxy == refusing { message.replace("proxy /", &format!("proxy {proxy}")) } else { message };
+        let run = run(endpoint, &[("ALL_PROXY", proxy)]);
+        run.assert_failure("a", "unreachable", &[&message]);
+        assert!(!run.report.to_string().contains("hidden"), "{}", run.output);
     }
+    let message =
+        format!("cannot reach http://agent.example/: the proxy {refusing} wants credentials (HTTP 407)");
+    run("http://agent.example/", &[("HTTP_PROXY", &*refusing)]).assert_failure(
+        "a",
+        "unreachable",
+        &[&message],
+    );
+}
+
+#[test]
+fn an_unusable_proxy_is_an_error_before_anything_is_contacted() {
+    for (variable, value, shown) in [
+        ("HTTP_PROXY", "ftp://me:hidden@proxy.example", "ftp://redacted@proxy.example"),
+        ("https_proxy", "http:///x", "http:///x"),
+        ("ALL_PROXY", "me:hidden@a b", "redacted@a b"),
+        ("HTTPS_PROXY", "http://proxy.example:99999", "http://proxy.example:99999"),
+    ] {
+        let agent = server();
+        let project = project(&agent.url()).file("agent.yaml", "name: Clerk\n");
+        let message = format!("`{variable}` is no address of a proxy: \"{shown}\"");
+        for arguments in [&["test"][..], &["test", "--json"], &["serve", "agent.yaml"], &["doctor"]] {
+            let output = project.command(arguments).env(variable, value).run();
+            assert_eq!(output.code, 2, "{output}");
+            let text = format!("{}{}", output.stdout, output.stderr).replace("\\\"", "\"");
+            assert!(text.contains(&message) && !text.contains("hidden"), "{output}");
+        }
+        assert_eq!(agent.requests().len(), 0);
+    }
+    // An empty one is none.
+    let agent = server();
+    run(&agent.url(), &[("HTTP_PROXY", "")]).assert_all_passed();
 }
 
 /// A proxy that accepts a tunnel and is the encrypted server at its end. Returns its address, and what it reads: the head of

@@ -21,7 +21,8 @@ use crate::config::{
     BoundTarget, Project, ProjectAgent, TargetEnv, TargetSummary, collect_secrets, named_secrets,
 };
 use crate::session::HumanPrompter;
-use hotseat_document::Diagnostics;
+use hotseat_document::{Diagnostic, Diagnostics};
+use hotseat_http::check_proxies;
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::RequestIdentity;
 use hotseat_targets::process::ProjectServers;
@@ -103,7 +104,7 @@ impl RunContext {
     /// resolved immediately.
     ///
     /// # Errors
-    /// The diagnostics of invalid agents.
+    /// The diagnostics of invalid agents, and of a proxy of the environment that cannot be used.
     pub fn new<'a>(
         project: Arc<Project>,
         agents: impl Iterator<Item = &'a Arc<ProjectAgent>>,
@@ -111,6 +112,7 @@ impl RunContext {
         case_timeout: Option<Duration>,
         keep: EventRetention,
     ) -> Result<Self, Diagnostics> {
+        check_proxies().map_err(Diagnostic::new)?;
         let means = TargetEnv {
             http,
             environment: project.environment().clone(),
