@@ -27,7 +27,10 @@ pub fn github_reporters(
     if let Some(path) = context.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
         let file = File::options().append(true).create(true).open(context.folder.join(path));
         let file = file.map_err(|error| ReportWriteError::new(Path::new(path), error))?;
-        all.push(("the step summary".to_string(), Box::new(MarkdownReporter::new(file, setting.clone()))));
+        all.push((
+            "the step summary".to_string(),
+            Box::new(MarkdownReporter::new(file.into(), setting.clone())),
+        ));
     }
     Ok(all)
 }

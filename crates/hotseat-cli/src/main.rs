@@ -13,6 +13,7 @@ mod github_reporters;
 mod import;
 mod init;
 mod input;
+mod input_files;
 mod keyboard;
 mod list;
 mod man;

@@ -38,7 +38,7 @@ impl ReportWriter {
     ) -> io::Result<(ReportWriter, Box<dyn Reporter>)> {
         let copy = tempfile::tempfile()?;
         let collects = reporters::open_report(
-            copy.try_clone()?,
+            copy.try_clone()?.into(),
             ReportFormat::Json,
             "the report writer's copy",
             setting,
@@ -109,6 +109,6 @@ impl ReportWriter {
 }
 
 fn write_report(path: &Path, text: &str) -> Option<String> {
-    let written = reporters::create_file(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = reporters::write_output_file(path, text);
     written.err().map(|error| ReportWriteError::new(path, error).to_string())
 }

@@ -16,6 +16,7 @@ use hotseat_report::store::{RunState, RunStore, StoredRun, export};
 use crate::args::ShowArgs;
 use crate::context::{CliContext, stdout};
 use crate::exit::{CommandResult, ExitStatus};
+use crate::input_files::InputFiles;
 use crate::store_location::{self, report_store_error};
 
 /// Name of the console in errors.
@@ -27,6 +28,7 @@ pub type NamedReporter = (String, Box<dyn Reporter>);
 /// Shows a run, or one of its cases.
 pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
     check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
+    check_no_overwrite(&args, context).map_err(|wrong| context.reject(wrong))?;
     let store = store_location::open_store(&args.location, context)?;
     let head = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
     if let Some(to) = &args.export {
@@ -60,6 +62,15 @@ pub fn check_formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
             }
         })
         .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// Checks that no output file is a file of the project or a suite. Lists such files.
+fn check_no_overwrite(args: &ShowArgs, context: &CliContext) -> Result<(), Vec<Diagnostic>> {
+    let outputs =
+        args.output.iter().map(|path| ("-o", path)).chain(args.trace.iter().map(|path| ("--trace", path)));
+    let mut wrong = InputFiles::of_project(None, context).conflicts(outputs, context);
+    wrong.extend(args.trace.iter().filter_map(|path| reporters::check_report_name("--trace", path).err()));
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
@@ -141,7 +152,7 @@ pub fn show_run(
     let mut all: Vec<NamedReporter> = Vec::new();
     for path in &args.output {
         let open = |path: &Path| {
-            let file = reporters::open_report_file(&context.folder.join(path))?;
+            let file = reporters::open_output_file(&context.folder.join(path))?;
             let format = ReportFormat::from_path(path).unwrap_or(ReportFormat::Json);
             reporters::open_report(file, format, &path.display().to_string(), setting.clone())
         };

@@ -264,7 +264,7 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
     plan.notes.extend(choices::ignored_pass_rate_note(&project, options));
     // A resumed run does not stop at failures it already has.
     options.fail_fast &= resumed.is_none();
-    outputs::check_no_overwrite(&args, &plan, context).map_err(|wrong| context.reject(wrong))?;
+    outputs::check_no_overwrite(&args, &plan, &project, context).map_err(|wrong| context.reject(wrong))?;
     if input.as_ref().is_some_and(TestInput::is_conversation) {
         // Its case has no assertions to warn about.
         let is_of_case =

@@ -6,12 +6,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
+use hotseat_engine::config::Project;
 use hotseat_engine::run::{CassetteMode, RunCassettes, RunPlan};
-use hotseat_report::reporters::{self, ReportFormat, ReportWriteError};
+use hotseat_report::reporters::{self, OutputFile, ReportFormat, ReportWriteError};
 
 use crate::args::TestArgs;
 use crate::context::CliContext;
-use crate::project_file::find_project_file;
+use crate::folders::walk_files;
+use crate::input_files::{InputFiles, agent_files};
+
+/// Maximum depth and number of the files of cassettes that outputs are compared with.
+const MAX_DEPTH: usize = 8;
+const MAX_CASSETTE_FILES: usize = 10_000;
 
 /// Returns true if `path` is a folder that receives a report with a generated name.
 pub fn is_folder(path: &Path, context: &CliContext) -> bool {
@@ -46,11 +52,10 @@ pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Di
             let help = "to write a file named after the time, give a folder with a trailing `/`";
             diagnostics.push(Diagnostic::new(message).help(help));
         }
-        // A dry run writes cases, which may be a suite.
-        if !args.dry_run {
-            diagnostics.extend(reporters::check_report_name("-o", path).err());
-        }
     }
+    // A dry run writes cases, which may be a suite.
+    let reports = output_files(args).filter(|(flag, _)| *flag != "--save" && !args.dry_run);
+    diagnostics.extend(reports.filter_map(|(flag, path)| reporters::check_report_name(flag, path).err()));
     if args.dry_run {
         let is_written = |flag: &str, path: &Path| {
             flag == "-o" && ReportFormat::from_path(path) == Some(ReportFormat::JsonLines)
@@ -110,30 +115,32 @@ pub fn cassettes(args: &TestArgs, context: &CliContext) -> Result<Option<RunCass
     Ok(Some(RunCassettes::new(folder, mode)))
 }
 
-/// Checks that no output file is an input of the run: a suite, the project file, or a file that an option names.
+/// Checks that no output file is an input of the run: a suite, a file of the project or of an agent, or a file that an option names.
 ///
 /// # Errors
 /// Lists such files.
 pub fn check_no_overwrite(
     args: &TestArgs,
     plan: &RunPlan,
+    project: &Project,
     context: &CliContext,
 ) -> Result<(), Vec<Diagnostic>> {
-    let suites = plan.suites().filter_map(|suite| Some((resolve_path(suite.file()?), "a suite of this run")));
-    let project = find_project_file(args.select.config.as_deref(), None, context);
-    let project = project.map(|(file, _)| (resolve_path(&file), "the project file"));
-    let named = [(&args.select.cases, "the file of `--cases`"), (&args.call.ctx, "the file of `--ctx`")];
-    let named = named
-        .into_iter()
-        .filter_map(|(path, what)| Some((resolve_path(&context.folder.join(path.as_ref()?)), what)));
-    let read: BTreeMap<PathBuf, &str> = named.chain(suites).chain(project).collect();
-    let diagnostics: Vec<Diagnostic> = output_files(args)
-        .filter_map(|(flag, path)| {
-            let what = read.get(&resolve_path(&context.folder.join(path)))?;
-            let message = format!("{flag} {} would overwrite {what}", path.display());
-            Some(Diagnostic::new(message).help("choose another file name"))
-        })
-        .collect();
+    let mut inputs = InputFiles::of_project(args.select.config.as_deref(), context);
+    for (path, what) in
+        [(&args.select.cases, "the file of `--cases`"), (&args.call.ctx, "the file of `--ctx`")]
+    {
+        path.iter().for_each(|path| inputs.add(&context.folder.join(path), what));
+    }
+    plan.suites().filter_map(|suite| suite.file()).for_each(|file| inputs.add(file, "a suite of this run"));
+    for agent in plan.contacted_agents().chain(&project.agents) {
+        let what = if agent.is_replayed() { "a recording" } else { "a file of an agent" };
+        agent_files(project, agent).iter().for_each(|file| inputs.add(file, what));
+    }
+    if let Some(folder) = &args.cassettes {
+        let cassettes = walk_files(&context.folder.join(folder), MAX_DEPTH, MAX_CASSETTE_FILES, &|_| true);
+        cassettes.iter().for_each(|file| inputs.add(file, "a cassette"));
+    }
+    let diagnostics = inputs.conflicts(output_files(args), context);
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
@@ -143,7 +150,7 @@ fn holds_json_lines(path: &Path) -> bool {
 }
 
 /// Returns the output files, each with its flag.
-fn output_files(args: &TestArgs) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+fn output_files(args: &TestArgs) -> impl Iterator<Item = (&str, &PathBuf)> {
     let outputs = args.output.iter().map(|path| ("-o", path));
     let others = [("--trace", &args.trace), ("--save", &args.save)];
     outputs.chain(others.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?))))
@@ -162,7 +169,7 @@ fn resolve_path(path: &Path) -> PathBuf {
 
 /// An empty report file.
 pub struct ReportFile {
-    pub file: File,
+    pub file: OutputFile,
     pub format: ReportFormat,
     /// Display name of the file.
     pub shown: String,
@@ -173,9 +180,9 @@ pub fn open(args: &TestArgs, context: &CliContext) -> Result<Vec<ReportFile>, Re
     let mut outputs = Vec::new();
     for path in args.output.iter().filter(|path| !is_for_writer(path, args, context)) {
         let (path, file) = match is_folder(path, context) {
-            true => create_in(path, context)?,
+            true => create_in(path, context).map(|(path, file)| (path, file.into()))?,
             false => {
-                let file = reporters::open_report_file(&context.folder.join(path));
+                let file = reporters::open_output_file(&context.folder.join(path));
                 (path.clone(), file.map_err(|error| ReportWriteError::new(path, error))?)
             }
         };

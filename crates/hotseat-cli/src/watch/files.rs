@@ -6,12 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use hotseat_engine::config::{ENV_FILE, Project, ProjectAgent, discover_suites, display_path};
+use hotseat_engine::config::{ENV_FILE, Project, discover_suites, display_path};
 use hotseat_report::reporters::format_count;
 
 use crate::args::SelectionArgs;
 use crate::context::CliContext;
 use crate::folders::walk_files;
+use crate::input_files::agent_files;
 use crate::project_file::find_project_file;
 
 /// Maximum number of watched files. Looking at more would take too long.
@@ -232,19 +233,6 @@ fn named_paths(suite: &Path, args: &SelectionArgs, context: &CliContext) -> Vec<
     };
     let parts: Vec<String> = args.paths.iter().filter(is_part_of_suite).cloned().collect();
     if parts.is_empty() { vec![display_path(suite, &context.folder)] } else { parts }
-}
-
-/// Files of an agent: those that its definition names, and no others of its folder, where outputs may be written.
-fn agent_files(project: &Project, agent: &ProjectAgent) -> Vec<PathBuf> {
-    let mut paths = Vec::new();
-    if let Some(start) = &agent.start {
-        paths.extend(start.command.iter().map(|word| start.folder.join(word)));
-    }
-    if let Ok(target) = project.bind_without_hooks(agent) {
-        paths.extend(target.named_paths());
-    }
-    paths.retain(|path| path.is_file());
-    paths
 }
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {

@@ -4,7 +4,7 @@ use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput, checkout
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent, unreachable_address};
+use crate::common::{HOTSEAT, Project, TEST_TIMEOUT, TestRun, echo_agent, unreachable_address};
 
 /// An agent that pays, refuses or fails.
 fn shop_reply(request: &FakeRequest) -> FakeReply {
@@ -1458,9 +1458,14 @@ fn reports_never_overwrite_inputs() {
     let listed = project.hotseat(&["list", "--json"]).stdout;
     let project = project.file("ctx.json", "{}").file("list.jsonl", &listed);
     let config = project.workspace.read("hotseat.yaml");
+    let helper = "agents:\n  helper: { type: command, command: [python3, helper.py] }\n";
+    let config = format!("{config}{helper}");
+    let project = project.file("hotseat.yaml", &config).file(".env", "").file("helper.py", "");
+    let project = project.file("kept/a.json", "{}").file("tapes/x/b.json", "{}");
+    std::fs::hard_link(project.workspace.path("a.test.jsonl"), project.workspace.path("link.jsonl")).unwrap();
     for (args, words) in [
         (&["--save", "a.test.jsonl"][..], "--save a.test.jsonl would overwrite a suite of this run"),
-        (&["--trace", "./a.test.jsonl"], "--trace ./a.test.jsonl would overwrite a suite of this run"),
+        (&["--trace", "./a.test.jsonl"], "--trace ./a.test.jsonl: this is the name of a suite"),
         (&["-o", "sub/../a.test.jsonl"], "-o sub/../a.test.jsonl: this is the name of a suite"),
         (&["-o", "other.test.json"], "-o other.test.json: this is the name of a suite"),
         (&["--ctx", "ctx.json", "-o", "./ctx.json"], "-o ./ctx.json would overwrite the file of `--ctx`"),
@@ -1469,6 +1474,12 @@ fn reports_never_overwrite_inputs() {
             "-o list.jsonl would overwrite the file of `--cases`",
         ),
         (&["--trace", "hotseat.yaml"], "--trace hotseat.yaml would overwrite the project file"),
+        (&["--trace", ".env"], "--trace .env would overwrite the `.env` file"),
+        (&["--trace", "link.jsonl"], "--trace link.jsonl would overwrite a suite of this run"),
+        (&["--trace", "other_test.ts"], "--trace other_test.ts: this is the name of a suite"),
+        (&["--trace", "helper.py"], "--trace helper.py would overwrite a file of an agent"),
+        (&["-n", "replay:kept", "-o", "kept/a.json"], "-o kept/a.json would overwrite a recording"),
+        (&["--cassettes", "tapes", "-o", "tapes/x/b.json"], "-o tapes/x/b.json would overwrite a cassette"),
         (&["-o", "x.jsonl", "--save", "sub/../x.jsonl"], "--save sub/../x.jsonl is already named by -o"),
         (&["-o", "x.jsonl", "-o", "./x.jsonl"], "-o ./x.jsonl is given twice"),
         (&["--save", "x.jsonl", "--trace", "x.jsonl"], "is already named by --trace"),
@@ -1492,7 +1503,43 @@ fn reports_never_overwrite_inputs() {
     assert_eq!(listed.stdout.lines().count(), 1, "nothing was joined: {listed}");
     let shown = project.hotseat(&["show", "last", "-o", "a.test.jsonl"]);
     assert!(shown.code == 2 && shown.stderr.contains("this is the name of a suite"), "{shown}");
+    for (trace, words) in [(".env", "overwrite the `.env` file"), ("b_test.ts", "the name of a suite")] {
+        let shown = project.hotseat(&["show", "last", "--trace", trace]);
+        assert!(shown.code == 2 && shown.stderr.contains(words), "{shown}");
+    }
     assert_eq!(project.workspace.read("a.test.jsonl"), suite);
+}
+
+/// A report that cannot be written, or whose writer is killed, leaves the one of the run before.
+#[test]
+fn a_report_that_is_not_complete_replaces_nothing() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hi }]\n");
+    let project = project.file("r.html", "before").file("sub/x", "");
+    // The page is larger than files may be, with and without the signal that ends the process.
+    for (script, code) in [("trap '' XFSZ; ", Some(3)), ("", None)] {
+        let script = format!("{script}ulimit -f 40; exec '{HOTSEAT}' test --no-store -o r.html");
+        let output = project.workspace.command("sh", &["-c", &script]).run();
+        assert!(code.is_none_or(|code| output.code == code), "{output}");
+        assert_ne!(output.code, 0, "{output}");
+        assert_eq!(project.workspace.read("r.html"), "before");
+    }
+    let link = project.workspace.path("link.html");
+    std::os::unix::fs::symlink("r.html", &link).unwrap();
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o640);
+    std::fs::set_permissions(&link, permissions).unwrap();
+    let output = project.hotseat(&["test", "--no-store", "-o", "link.html"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(project.workspace.read("r.html").starts_with("<!doctype html>"));
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    let mode = std::os::unix::fs::PermissionsExt::mode(&link.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o640);
+    std::os::unix::fs::symlink("/dev/stdout", project.workspace.path("out.json")).unwrap();
+    let output = project.hotseat(&["test", "--no-store", "-o", "out.json"]);
+    assert!(output.code == 0 && output.stdout.contains("{\"summary\":{"), "{output}");
+    let script = format!("'{HOTSEAT}' test --no-store -o out.json > all.txt");
+    assert_eq!(project.workspace.run("sh", &["-c", &script]).code, 0);
+    assert!(project.workspace.read("all.txt").contains("Pass Rate"));
 }
 
 /// A run that ends without a report leaves the one of the run before, and no other run writes the same file.

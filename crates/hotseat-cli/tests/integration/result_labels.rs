@@ -84,7 +84,8 @@ impl SavedRun {
     fn file(&self, format: ReportFormat, verdict: &Verdict) -> String {
         let path = self.project.workspace.path("report");
         let file = File::create(&path).expect("a file");
-        let mut reporter = open_report(file, format, "report", self.setting.clone()).expect("a report");
+        let mut reporter =
+            open_report(file.into(), format, "report", self.setting.clone()).expect("a report");
         self.report(&mut *reporter, verdict);
         drop(reporter);
         std::fs::read_to_string(&path).expect("text")

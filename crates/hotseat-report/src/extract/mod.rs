@@ -3,14 +3,13 @@
 mod markdown;
 
 use std::collections::{HashMap, HashSet};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use self::markdown::result_page;
 use crate::report_file::{ReportPart, ReportReadError, ReportResult, read_parts};
-use crate::reporters::{ReportWriteError, create_file};
+use crate::reporters::{ReportWriteError, write_output_file};
 
 /// Maximum length of a file name without its extension.
 const MAX_NAME_BYTES: usize = 100;
@@ -74,8 +73,7 @@ pub fn extract_results(
             ExtractFormat::Json => (format!("{}\n", result.0), "json"),
         };
         let path = folder.join(format!("{name}.{extension}"));
-        let written_file = create_file(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-        written_file.map_err(|error| ReportWriteError::new(&path, error))?;
+        write_output_file(&path, &text).map_err(|error| ReportWriteError::new(&path, error))?;
         written.push(path);
     }
     Ok(written)

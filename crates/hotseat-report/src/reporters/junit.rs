@@ -1,9 +1,8 @@
 //! `.xml`: JUnit for CI servers. Each suite file is one `testsuite`, in the order of the files.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::mem;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, TurnItem, VerdictS
 
 use super::Reporter;
 use super::failures::labelled_message;
+use super::output_file::OutputFile;
 use super::record::rfc3339;
 use super::spool::{ReportSpool, SpoolPiece};
 use super::text::{not_run_turns, round_fraction};
@@ -21,7 +21,7 @@ use hotseat_engine::session::{CheckResult, CheckState};
 /// Reporter that writes JUnit at the end of the run, because the counts come first in the format. Until then
 /// the cases are spooled.
 pub struct JUnitReporter {
-    file: File,
+    file: OutputFile,
     spool: ReportSpool,
     suites: BTreeMap<String, SuiteElement>,
 }
@@ -69,8 +69,8 @@ const SKIPPED: &str = "skipped";
 const CASE_DEPTH: usize = 2;
 
 impl JUnitReporter {
-    /// Creates a reporter that writes to an empty file. Fails if no temporary file can be created.
-    pub fn new(file: File) -> io::Result<Self> {
+    /// Creates a reporter that writes to a file. Fails if no temporary file can be created.
+    pub fn new(file: OutputFile) -> io::Result<Self> {
         Ok(JUnitReporter { file, spool: ReportSpool::new()?, suites: BTreeMap::new() })
     }
 
@@ -140,23 +140,23 @@ impl Reporter for JUnitReporter {
             errors: total.errors + suite.counts.errors,
             failures: total.failures + suite.counts.failures,
         });
-        let mut out = BufWriter::new(&self.file);
-        let mut spool = self.spool.reader()?;
-        let report = counted("testsuites", REPORT_NAME, total, summary.duration);
-        write!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}", report.start_tag(0))?;
-        for (name, mut suite) in suites {
-            write!(out, "{}", counted("testsuite", &name, suite.counts, suite.time).start_tag(1))?;
-            suite.cases.sort_unstable_by_key(|case| case.index);
-            let names = unique_names(&suite.cases);
-            for (case, name) in suite.cases.into_iter().zip(names) {
-                for piece in [case.start, case.names[name].attribute, case.rest] {
-                    spool.copy(piece, &mut out)?;
+        self.file.write(|out| {
+            let mut spool = self.spool.reader()?;
+            let report = counted("testsuites", REPORT_NAME, total, summary.duration);
+            write!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}", report.start_tag(0))?;
+            for (name, mut suite) in suites {
+                write!(out, "{}", counted("testsuite", &name, suite.counts, suite.time).start_tag(1))?;
+                suite.cases.sort_unstable_by_key(|case| case.index);
+                let names = unique_names(&suite.cases);
+                for (case, name) in suite.cases.into_iter().zip(names) {
+                    for piece in [case.start, case.names[name].attribute, case.rest] {
+                        spool.copy(piece, out)?;
+                    }
                 }
+                out.write_all(b"\n    </testsuite>")?;
             }
-            out.write_all(b"\n    </testsuite>")?;
-        }
-        out.write_all(b"\n</testsuites>\n")?;
-        out.flush()
+            out.write_all(b"\n</testsuites>\n")
+        })
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use hotseat_trace::{CallComparison, ConversationTurn, ResultLabel, TurnItem, VerdictStatus};
 
 use super::Reporter;
+use super::output_file::OutputFile;
 use super::text::{
     describe_call, format_cost, format_count, format_duration, last_lines, not_run_turns, one_line,
     safe_lines,
@@ -31,7 +31,7 @@ const MAX_DIFFERENCES: usize = 12;
 /// Reporter that writes Markdown at the end of the run. If not all failure sections fit, those of the first
 /// cases are kept.
 pub struct MarkdownReporter {
-    file: File,
+    file: OutputFile,
     setting: Arc<RunSettings>,
     sections: BTreeMap<usize, String>,
     free_bytes: usize,
@@ -39,7 +39,7 @@ pub struct MarkdownReporter {
 
 impl MarkdownReporter {
     /// Creates a reporter that writes to a file.
-    pub fn new(file: File, setting: Arc<RunSettings>) -> Self {
+    pub fn new(file: OutputFile, setting: Arc<RunSettings>) -> Self {
         let sections = BTreeMap::new();
         MarkdownReporter { file, setting, sections, free_bytes: MAX_SECTIONS_BYTES }
     }
@@ -126,8 +126,8 @@ impl Reporter for MarkdownReporter {
     }
 
     fn report_run(&mut self, summary: &RunSummary) -> io::Result<()> {
-        self.file.write_all(self.render(summary).as_bytes())?;
-        self.file.flush()
+        let text = self.render(summary);
+        self.file.write(|out| out.write_all(text.as_bytes()))
     }
 }
 

@@ -21,7 +21,6 @@ mod text;
 mod trace;
 mod xml;
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +37,9 @@ pub use json::JsonReporter;
 pub use jsonl::JsonLinesReporter;
 pub use junit::JUnitReporter;
 pub use markdown::MarkdownReporter;
-pub use output_file::{create_edited_file, create_file, create_new_file, open_report_file};
+pub use output_file::{
+    OutputFile, create_edited_file, create_file, create_new_file, open_output_file, write_output_file,
+};
 pub use recordings::RecordingsReporter;
 pub use reply::ReplyReporter;
 pub use saved_cases::SavedCasesReporter;
@@ -157,26 +158,21 @@ pub fn check_report_name(flag: &str, path: &Path) -> Result<(), Diagnostic> {
     Err(Diagnostic::new(message).help("choose a name for the report that does not end like that of a suite"))
 }
 
-/// Creates a reporter that writes to a file from [`open_report_file`]. `shown` is the display name of the file. JSON lines replace
-/// what it contains at once, other formats at the end of the run. Fails if the file or a temporary one cannot be written.
+/// Creates a reporter that writes to a file. `shown` is the display name of the file. JSON lines replace what it contains at once, other
+/// formats at the end of the run. Fails if the file or a temporary one cannot be written.
 pub fn open_report(
-    file: File,
+    file: OutputFile,
     format: ReportFormat,
     shown: &str,
     setting: Arc<RunSettings>,
 ) -> io::Result<Box<dyn Reporter>> {
-    let output = file.try_clone()?;
-    let report: Box<dyn Reporter> = match format {
+    Ok(match format {
         ReportFormat::Json => Box::new(JsonReporter::new(file, shown.to_string(), setting)?),
-        ReportFormat::JsonLines => {
-            output_file::truncate(&file)?;
-            return Ok(Box::new(JsonLinesReporter::new(file, setting)));
-        }
+        ReportFormat::JsonLines => Box::new(JsonLinesReporter::new(file.into_stream()?, setting)),
         ReportFormat::JUnit => Box::new(JUnitReporter::new(file)?),
         ReportFormat::Html => Box::new(HtmlReporter::new(file, shown.to_string(), setting)?),
         ReportFormat::Markdown => Box::new(MarkdownReporter::new(file, setting)),
-    };
-    Ok(Box::new(output_file::EndReporter::new(report, output)))
+    })
 }
 
 /// Error while writing a report file.

@@ -1,16 +1,119 @@
 //! Files of reports.
 
-use std::fs::{File, TryLockError};
-use std::io;
-use std::path::Path;
+use std::fs::{File, Metadata, TryLockError};
+use std::io::{self, BufWriter, Seek, Write};
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
-use hotseat_engine::run::RunEvent;
+use tempfile::NamedTempFile;
 
-use super::Reporter;
+/// Outputs that the process has open. A new file in place of one would not get what is printed.
+const OPEN_OUTPUTS: [&str; 2] = ["/dev/stdout", "/dev/stderr"];
 
-/// Opens a report file, and creates it and its folder if necessary. What it contains stays until the report is written, so a run that
-/// is killed leaves the report of the run before. Fails if the file cannot be written, or another run is writing it.
-pub fn open_report_file(path: &Path) -> io::Result<File> {
+/// A file that is written once, as a whole. What it contains stays until then, also if the new content cannot be written.
+pub struct OutputFile {
+    file: File,
+    /// Its path without links, if a new file takes its place.
+    path: Option<PathBuf>,
+}
+
+impl From<File> for OutputFile {
+    /// Creates an output that is written into the file itself, after what it contains.
+    fn from(file: File) -> OutputFile {
+        OutputFile { file, path: None }
+    }
+}
+
+impl OutputFile {
+    /// Writes the content. It is written directly if no new file can take the place of this one, and to devices and pipes.
+    pub(super) fn write(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(path) = &self.path else { return write_buffered(&mut self.file, write) };
+        let Some(mut new) = self.new_file(path) else {
+            truncate(&self.file)?;
+            return write_buffered(&mut self.file, write);
+        };
+        write_buffered(new.as_file_mut(), write)?;
+        match new.persist(path) {
+            Ok(_) => Ok(()),
+            // Nothing takes the place of a mount point.
+            Err(failed) if failed.error.kind() == io::ErrorKind::ResourceBusy => {
+                let mut new = failed.file;
+                new.rewind()?;
+                truncate(&self.file)?;
+                io::copy(&mut new, &mut self.file).map(drop)
+            }
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Creates the file that takes the place of this one. `None` if its folder or its owner forbids that.
+    fn new_file(&self, path: &Path) -> Option<NamedTempFile> {
+        let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
+        let new =
+            tempfile::Builder::new().prefix(&format!(".{name}.")).suffix(".tmp").tempfile_in(folder).ok()?;
+        let (old, own) = (self.file.metadata().ok()?, new.as_file().metadata().ok()?);
+        new.as_file().set_permissions(old.permissions()).ok()?;
+        has_same_owner(&old, &own).then_some(new)
+    }
+
+    /// Returns the file, to write it while the run continues. Its content is removed.
+    pub(super) fn into_stream(self) -> io::Result<File> {
+        truncate(&self.file)?;
+        Ok(self.file)
+    }
+}
+
+fn write_buffered(
+    file: &mut File,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.flush()
+}
+
+#[cfg(unix)]
+fn has_same_owner(one: &Metadata, other: &Metadata) -> bool {
+    (one.uid(), one.gid()) == (other.uid(), other.gid())
+}
+
+#[cfg(not(unix))]
+fn has_same_owner(_: &Metadata, _: &Metadata) -> bool {
+    true
+}
+
+#[cfg(unix)]
+fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_: &Metadata, _: &Metadata) -> bool {
+    false
+}
+
+/// Opens an output, and creates it and its folder if necessary. Fails if the file cannot be written, or another run is writing it.
+pub fn open_output_file(path: &Path) -> io::Result<OutputFile> {
+    let file = open_locked(path)?;
+    let metadata = file.metadata()?;
+    let mut open = OPEN_OUTPUTS.iter().filter_map(|output| std::fs::metadata(output).ok());
+    if !metadata.is_file() || open.any(|output| is_same_file(&output, &metadata)) {
+        truncate(&file)?;
+        return Ok(file.into());
+    }
+    Ok(OutputFile { file, path: Some(path.canonicalize()?) })
+}
+
+/// Writes a file, and creates its folder if necessary. Fails if it cannot be written, or a run is writing it.
+pub fn write_output_file(path: &Path, text: &str) -> io::Result<()> {
+    open_output_file(path)?.write(|out| out.write_all(text.as_bytes()))
+}
+
+fn open_locked(path: &Path) -> io::Result<File> {
     create_folder(path)?;
     let file = File::options().write(true).create(true).truncate(false).open(path)?;
     lock(&file)?;
@@ -19,7 +122,7 @@ pub fn open_report_file(path: &Path) -> io::Result<File> {
 
 /// Creates a file that people edit later, and its folder. Fails if it cannot be written, or has content already.
 pub fn create_edited_file(path: &Path) -> io::Result<File> {
-    let file = open_report_file(path)?;
+    let file = open_locked(path)?;
     let metadata = file.metadata()?;
     if metadata.is_file() && metadata.len() > 0 {
         let message = "it has content, perhaps with your changes; choose another name, or delete the file";
@@ -28,9 +131,9 @@ pub fn create_edited_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates a file and its folder. An existing file is truncated. Fails if it cannot be written, or a run is writing it.
+/// Creates a file that is written during a run, and its folder. An existing file is truncated. Fails if it cannot be written, or a run is writing it.
 pub fn create_file(path: &Path) -> io::Result<File> {
-    let file = open_report_file(path)?;
+    let file = open_locked(path)?;
     truncate(&file)?;
     Ok(file)
 }
@@ -64,39 +167,6 @@ fn lock(file: &File) -> io::Result<()> {
 }
 
 /// Removes the content of a file. Devices and pipes have none.
-pub(super) fn truncate(file: &File) -> io::Result<()> {
+fn truncate(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
-}
-
-/// A report that is written at the end of the run, in place of the content that the file has.
-pub(super) struct EndReporter {
-    report: Box<dyn Reporter>,
-    file: File,
-}
-
-impl EndReporter {
-    pub fn new(report: Box<dyn Reporter>, file: File) -> EndReporter {
-        EndReporter { report, file }
-    }
-}
-
-impl Reporter for EndReporter {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        if let RunEvent::Ended(_) = event {
-            truncate(&self.file)?;
-        }
-        self.report.report(event)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.report.flush()
-    }
-
-    fn tick(&mut self) -> io::Result<()> {
-        self.report.tick()
-    }
-
-    fn output_failed(&mut self, output: &str) {
-        self.report.output_failed(output);
-    }
 }

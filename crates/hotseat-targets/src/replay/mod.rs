@@ -54,8 +54,8 @@ pub struct ReplayTarget {
 pub enum RecordingSource {
     /// A folder with one file per case.
     Folder(PathBuf),
-    /// One recording for all cases.
-    File(Arc<AgentRecording>),
+    /// One recording for all cases, and its file.
+    File(Arc<AgentRecording>, PathBuf),
 }
 
 /// How inputs are compared with the recording.
@@ -95,7 +95,7 @@ impl ReplaySession {
     /// Reads the recording of the case under test.
     fn read_recording(&self) -> Result<Arc<AgentRecording>, AttemptFailure> {
         let folder = match &self.target.source {
-            RecordingSource::File(recording) => return Ok(recording.clone()),
+            RecordingSource::File(recording, _) => return Ok(recording.clone()),
             RecordingSource::Folder(folder) => folder,
         };
         let wrong = |message: String| AttemptFailure::new(FailureKind::TestError, message);
@@ -575,7 +575,7 @@ mod tests {
         let duration = Some(Duration::from_millis(500));
         let turn = RecordedTurn { events, duration, ..RecordedTurn::default() };
         let recording = AgentRecording { turns: vec![turn], ..AgentRecording::default() };
-        let source = RecordingSource::File(Arc::new(recording));
+        let source = RecordingSource::File(Arc::new(recording), PathBuf::new());
         let target = ReplayTarget {
             source,
             display_path: String::new(),

@@ -1,6 +1,6 @@
 //! Agents that replay recordings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::common::{ASSERTED, AWAITED, DESCRIPTION, FOLDER, TIMEOUT, TOOLS, TURN_ASSERTED};
@@ -77,6 +77,16 @@ impl AgentTarget for ReplayTarget {
         TargetSummary::at(format!("recordings in {}", self.display_path))
     }
 
+    fn named_paths(&self) -> Vec<PathBuf> {
+        match &self.source {
+            RecordingSource::File(_, path) => vec![path.clone()],
+            RecordingSource::Folder(folder) => {
+                let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+                files.map(|entry| entry.path()).filter(|path| is_json(path)).collect()
+            }
+        }
+    }
+
     fn apply_case(&mut self, case: &CaseTarget) {
         self.conversation_id.clone_from(&case.thread_id);
     }
@@ -100,7 +110,7 @@ pub(in crate::config) fn find(path: &Path, shown: &str) -> Result<RecordingSourc
         };
     }
     match recording::read(path, shown) {
-        Ok(recording) => Ok(RecordingSource::File(Arc::new(recording))),
+        Ok(recording) => Ok(RecordingSource::File(Arc::new(recording), path.to_path_buf())),
         Err(ReadRecordingError::Missing) => wrong(format!("no such file or folder: {shown}")),
         Err(ReadRecordingError::Unreadable(error)) => wrong(format!("cannot read {shown}: {error}")),
         Err(ReadRecordingError::Invalid(found)) => Err(found),
@@ -110,9 +120,13 @@ pub(in crate::config) fn find(path: &Path, shown: &str) -> Result<RecordingSourc
 /// True if a folder contains a file that could be a recording.
 fn contains_json(folder: &Path) -> std::io::Result<bool> {
     for entry in std::fs::read_dir(folder)? {
-        if entry?.path().extension().is_some_and(|ending| ending == "json") {
+        if is_json(&entry?.path()) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
 }

@@ -13,14 +13,14 @@ mod row;
 mod turns;
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use hotseat_trace::{EventRecord, Millis, Payload, optional_members};
 use serde::Serialize;
 
 use super::Reporter;
+use super::output_file::OutputFile;
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord, records};
 use super::spool::{ReportSpool, SpoolPiece};
 use hotseat_engine::run::{Attempt, CaseOutcome, RunSettings, RunSummary, SweepReport};
@@ -33,7 +33,7 @@ pub(crate) use turns::PageTurn;
 
 /// Reporter that writes a page. Cases end in any order, so they are spooled until the end of the run.
 pub struct HtmlReporter {
-    file: File,
+    file: OutputFile,
     /// Display name of the file.
     label: String,
     setting: Arc<RunSettings>,
@@ -116,8 +116,8 @@ impl<'a> RunRecord<'a> {
 }
 
 impl HtmlReporter {
-    /// Creates a reporter that writes to an empty file. Fails if no temporary file can be created.
-    pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
+    /// Creates a reporter that writes to a file. Fails if no temporary file can be created.
+    pub fn new(file: OutputFile, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
         let (spool, cases) = (ReportSpool::new()?, Vec::new());
         Ok(HtmlReporter { file, label: shown, setting, spool, cases })
     }
@@ -134,27 +134,27 @@ impl Reporter for HtmlReporter {
     fn report_run(&mut self, summary: &RunSummary) -> io::Result<()> {
         self.cases.sort_unstable();
         let run = RunRecord::ended(summary, &self.setting, &self.label);
-        let mut out = BufWriter::new(&self.file);
-        page::begin_page(&mut out)?;
-        page::write_data(&mut out, "run", &page::to_script_json(&run)?)?;
-        let mut spool = self.spool.reader()?;
-        page::begin_data(&mut out, "rows")?;
-        out.write_all(b"[")?;
-        for (number, case) in self.cases.iter().enumerate() {
-            out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
-            spool.copy(case.row, &mut out)?;
-        }
-        out.write_all(b"\n]")?;
-        page::end_data(&mut out)?;
-        // Places the script before the cases, so the overview is displayed first.
-        page::write_script(&mut out)?;
-        for case in &self.cases {
-            page::begin_data(&mut out, &format!("case-{}", case.index))?;
-            spool.copy(case.details, &mut out)?;
-            page::end_data(&mut out)?;
-        }
-        page::end_page(&mut out)?;
-        out.flush()
+        self.file.write(|out| {
+            page::begin_page(out)?;
+            page::write_data(out, "run", &page::to_script_json(&run)?)?;
+            let mut spool = self.spool.reader()?;
+            page::begin_data(out, "rows")?;
+            out.write_all(b"[")?;
+            for (number, case) in self.cases.iter().enumerate() {
+                out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
+                spool.copy(case.row, out)?;
+            }
+            out.write_all(b"\n]")?;
+            page::end_data(out)?;
+            // Places the script before the cases, so the overview is displayed first.
+            page::write_script(out)?;
+            for case in &self.cases {
+                page::begin_data(out, &format!("case-{}", case.index))?;
+                spool.copy(case.details, out)?;
+                page::end_data(out)?;
+            }
+            page::end_page(out)
+        })
     }
 }
 

@@ -1,6 +1,5 @@
 //! Runs the selected examples, as `hotseat test` runs cases.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -204,7 +203,7 @@ impl Harness {
     }
 
     /// Opens a file with a function of [`reporters`].
-    fn open_file(&self, path: &Path, open: fn(&Path) -> io::Result<File>) -> Result<File, u8> {
+    fn open_file<F>(&self, path: &Path, open: fn(&Path) -> io::Result<F>) -> Result<F, u8> {
         let file = open(&self.context.folder.join(path));
         file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))
     }
@@ -268,7 +267,7 @@ impl Harness {
         for HarnessReportFile { path, format } in outputs {
             let name = path.display().to_string();
             let report = reporters::open_report(
-                self.open_file(path, reporters::open_report_file)?,
+                self.open_file(path, reporters::open_output_file)?,
                 format,
                 &name,
                 setting.clone(),

@@ -1,0 +1,81 @@
+//! Files that outputs must not overwrite.
+
+use std::path::{Path, PathBuf};
+
+use hotseat_document::Diagnostic;
+use hotseat_engine::config::{ENV_FILE, Project, ProjectAgent};
+
+use crate::context::CliContext;
+use crate::project_file::find_project_file;
+
+/// Files that a command reads, each with what it is.
+#[derive(Default)]
+pub struct InputFiles(Vec<(FileIdentity, &'static str)>);
+
+impl InputFiles {
+    /// The project file and its `.env` file.
+    pub fn of_project(config: Option<&Path>, context: &CliContext) -> InputFiles {
+        let mut files = InputFiles::default();
+        if let Some((path, _)) = find_project_file(config, None, context) {
+            files.add(&path.with_file_name(ENV_FILE), "the `.env` file");
+            files.add(&path, "the project file");
+        }
+        files
+    }
+
+    /// Adds a file, if it exists.
+    pub fn add(&mut self, path: &Path, what: &'static str) {
+        self.0.extend(FileIdentity::of(path).map(|file| (file, what)));
+    }
+
+    /// Describes each output that is one of these files, perhaps by another name.
+    pub fn conflicts<'a>(
+        &self,
+        outputs: impl Iterator<Item = (&'a str, &'a PathBuf)>,
+        context: &CliContext,
+    ) -> Vec<Diagnostic> {
+        let conflict = |(flag, path): (&str, &PathBuf)| {
+            let output = FileIdentity::of(&context.folder.join(path))?;
+            let (_, what) = self.0.iter().find(|(input, _)| *input == output)?;
+            let message = format!("{flag} {} would overwrite {what}", path.display());
+            Some(Diagnostic::new(message).help("choose another file name"))
+        };
+        outputs.filter_map(conflict).collect()
+    }
+}
+
+/// Files of an agent: those that its definition names, and no others of its folder, where outputs may be written.
+pub fn agent_files(project: &Project, agent: &ProjectAgent) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    if let Some(start) = &agent.start {
+        paths.extend(start.command.iter().map(|word| start.folder.join(word)));
+    }
+    if let Ok(target) = project.bind_without_hooks(agent) {
+        paths.extend(target.named_paths());
+    }
+    paths.retain(|path| path.is_file());
+    paths
+}
+
+/// An existing file, the same for all its links.
+#[derive(PartialEq, Eq)]
+struct FileIdentity {
+    #[cfg(unix)]
+    number: (u64, u64),
+    #[cfg(not(unix))]
+    path: PathBuf,
+}
+
+impl FileIdentity {
+    #[cfg(unix)]
+    fn of(path: &Path) -> Option<FileIdentity> {
+        use std::os::unix::fs::MetadataExt as _;
+        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some(FileIdentity { number: (metadata.dev(), metadata.ino()) })
+    }
+
+    #[cfg(not(unix))]
+    fn of(path: &Path) -> Option<FileIdentity> {
+        Some(FileIdentity { path: path.canonicalize().ok()? })
+    }
+}
