@@ -330,3 +330,44 @@ fn a_test_sees_what_other_declarations_of_its_file_do() {
     assert_eq!(wrong, ["declares failed"], "{statuses:#?}");
     assert!(tested.case("declares")["failure"].to_string().contains("must be used outside of `it`"));
 }
+
+/// Texts with line breaks may have any indentation.
+#[test]
+fn a_line_after_a_text_with_line_breaks_selects_its_test() {
+    let script = "\
+describe('group', () => {
+  it('first', { tags: ['a'] }, async (t: any) => {
+    await t.user.says(`one
+two
+  it('no test') {
+`);
+    t.assert.equal(1, 1);
+  });
+
+  it('second', (t) => { t.user.says(`
+x`); });
+});
+export function TestThird(t) {
+  t.user.says(`
+y`);
+  t.user.says('z');
+}
+";
+    let project = project(&booking(), script);
+    for (line, name) in [
+        (3, "group > first"),
+        (5, "group > first"),
+        (8, "group > first"),
+        (9, "group > first"),
+        (11, "group > second"),
+        (12, "group > second"),
+        (17, "TestThird"),
+    ] {
+        let listed = project.hotseat(&["list", "--json", &format!("a_test.ts:{line}")]);
+        let names: Vec<Value> =
+            listed.stdout.lines().map(|case| serde_json::from_str(case).unwrap()).collect();
+        assert!(names.len() == 1 && names[0]["name"] == name, "{line}: {listed}");
+    }
+    let listed = project.hotseat(&["list", "a_test.ts:10"]);
+    assert!(listed.code != 0 && listed.stderr.contains("no case is at line 10"), "{listed}");
+}

@@ -224,6 +224,8 @@ pub struct ExpectedError {
 pub struct CaseProgram {
     /// Its source code, if known.
     pub source: Option<Arc<str>>,
+    /// Its last line in the file of its place, if known.
+    pub last_line: Option<u32>,
 }
 
 /// Source of a case, kept to decode it again with more variables. The parsed tree is not kept, since few
@@ -378,8 +380,8 @@ impl TestCase {
 
     /// Lines of its file that belong to the case. Scenarios of one case share them.
     pub fn lines(&self) -> RangeInclusive<u32> {
-        match self.program {
-            Some(_) => test_lines(&self.place),
+        match &self.program {
+            Some(program) => test_lines(&self.place, program.last_line),
             None => document_lines(&self.document.source),
         }
     }

@@ -11,8 +11,8 @@ pub(super) fn document_lines(source: &SourceText) -> RangeInclusive<u32> {
 
 /// Lines of a test in a program, from its declaration to the end of the statement. The end is found by
 /// indentation: the statement continues on lines that are empty, deeper, or begin with a closing bracket or a
-/// method call.
-pub fn test_lines(place: &SourceSpan) -> RangeInclusive<u32> {
+/// method call. It contains all lines up to `last_of_function`, if that is known: texts in it may have any indentation.
+pub fn test_lines(place: &SourceSpan, last_of_function: Option<u32>) -> RangeInclusive<u32> {
     let first = place.line();
     let text = &place.source.text;
     let start = text[..place.span.start.min(text.len())].rfind('\n').map_or(0, |newline| newline + 1);
@@ -22,6 +22,7 @@ pub fn test_lines(place: &SourceSpan) -> RangeInclusive<u32> {
     for line in lines {
         line_number = line_number.saturating_add(1);
         let continues = match line.trim_start().chars().next() {
+            _ if last_of_function.is_some_and(|last| line_number <= last) => true,
             None => continue,
             Some(')' | ']' | '}' | '.') => indentation(line) >= depth,
             Some(_) => indentation(line) > depth,
@@ -52,7 +53,7 @@ mod tests {
         let source = SourceText::new("a_test.ts", text, 1);
         let lines = |needle: &str| {
             let start = text.find(needle).unwrap();
-            test_lines(&SourceSpan::new(&source, start..start + 2))
+            test_lines(&SourceSpan::new(&source, start..start + 2), None)
         };
         assert_eq!(lines("it(\"one"), 2..=6);
         assert_eq!(lines("it(\"two"), 8..=8);

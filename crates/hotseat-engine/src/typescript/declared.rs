@@ -16,7 +16,7 @@ use super::program::TypeScriptTest;
 use crate::cases::shape::CASE;
 use crate::cases::{
     CaseProgram, CaseScenario, CheckVocabulary, DecodeSettings, GRAPH_TOPIC, Suite, TestCase, TestFocus,
-    USER, check_group_keys, validate_simulated_user, validate_topic,
+    USER, check_group_keys, test_lines, validate_simulated_user, validate_topic,
 };
 use crate::scripts::{ScriptLibrary, ScriptSearchPath};
 use crate::session::DrivenCase;
@@ -100,6 +100,8 @@ struct DeclaredTest {
     place: Option<SourceSpan>,
     /// Source text of its function.
     source: String,
+    /// The line where the function ends.
+    last_line: Option<u32>,
     focus: TestFocus,
     /// Scenario that the test is declared for.
     scenario: Option<CaseScenario>,
@@ -136,9 +138,11 @@ fn collect_declarations(
         check_declaration(stated, file, &decoding.shared.vocabulary)?;
     }
     let excerpts = excerpts(&found, file).map(Arc::new);
+    let code = FileCode::new(file);
     let tests = found["tests"].as_array().into_iter().flatten().enumerate();
-    let mut all: Vec<DeclaredTest> =
-        tests.map(|(number, one)| DeclaredTest::from_json(number, one, excerpts.as_ref(), file)).collect();
+    let mut all: Vec<DeclaredTest> = tests
+        .map(|(number, one)| DeclaredTest::from_json(number, one, excerpts.as_ref(), &code, file))
+        .collect();
     let line = |test: &DeclaredTest| test.place.as_ref().map(|place| (place.line(), place.column()));
     all.sort_by_cached_key(line);
     Ok(all)
@@ -201,11 +205,41 @@ fn check_declaration(
     sound.map_err(|error| Diagnostic { place, ..Diagnostic::new(error) })
 }
 
+/// The JavaScript code of a file. It has the lines of the file.
+struct FileCode<'a> {
+    path: &'a str,
+    text: String,
+    /// Offset of each line, and of the end.
+    line_starts: Vec<usize>,
+}
+
+impl<'a> FileCode<'a> {
+    fn new(file: &'a TestFile) -> FileCode<'a> {
+        let text = file.scripts.code(&file.module).unwrap_or_default();
+        let mut line_starts = vec![0];
+        line_starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
+        line_starts.push(text.len());
+        FileCode { path: file.module.path(), text, line_starts }
+    }
+
+    /// Returns the last line of the function of a test that is declared at a place. `None` if the function is elsewhere.
+    fn last_line(&self, place: &SourceSpan, function: &str) -> Option<u32> {
+        let declared = test_lines(place, None);
+        let start = |line: u32| self.line_starts.get(usize::try_from(line).ok()?).copied();
+        let from = start(place.line().checked_sub(1)?).filter(|_| place.file() == self.path)?;
+        let to = start(*declared.end()).unwrap_or(self.text.len());
+        let until = self.text.floor_char_boundary(to.saturating_add(function.len()));
+        let end = self.text.get(from..until)?.find(function)? + from + function.len();
+        u32::try_from(self.line_starts.partition_point(|start| *start < end)).ok()
+    }
+}
+
 impl DeclaredTest {
     fn from_json(
         declaration: usize,
         one: &Value,
         excerpts: Option<&Arc<TestExcerpts>>,
+        code: &FileCode<'_>,
         file: &TestFile,
     ) -> DeclaredTest {
         let text = |key: &str| one[key].as_str().unwrap_or_default();
@@ -220,6 +254,7 @@ impl DeclaredTest {
             number: excerpts.map_or(number, |excerpts| excerpts.tests_before(declaration)),
             excerpt: excerpts.map(|excerpts| (excerpts.clone(), declaration)),
             name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
+            last_line: place.as_ref().and_then(|place| code.last_line(place, text("source"))),
             place,
             source: text("source").to_string(),
             focus: match one["focus"].as_str() {
@@ -235,12 +270,13 @@ impl DeclaredTest {
     fn case(self, file: &TestFile, decoding: DecodeSettings<'_>) -> Decoded {
         // A test starts simulated users itself.
         let decoding = DecodeSettings { default_simulator: false, ..decoding };
-        let DeclaredTest { kind, number, excerpt, name, place, source, focus, scenario, written } = self;
+        let DeclaredTest { kind, number, excerpt, name, place, source, last_line, focus, scenario, written } =
+            self;
         let place = place.unwrap_or_else(|| {
             SourceSpan::new(&SourceText::new(file.module.path().to_string(), String::new(), 1), 0..0)
         });
         let body = TypeScriptTest { file: file.clone(), excerpt, kind, place: number, name };
-        let program = CaseProgram { source: Some(source.into()) };
+        let program = CaseProgram { source: Some(source.into()), last_line };
         let mut case = TestCase::from_program(&written, program, &place, decoding)?;
         case.focus = focus;
         if let Some(scenario) = scenario {

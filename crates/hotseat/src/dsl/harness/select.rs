@@ -106,7 +106,7 @@ fn matches_name(arguments: &HarnessArguments, example: &ExampleSpec, file: &str)
     let fits = |filter: &String| match (split_part(filter), arguments.exact) {
         // The compiler's path is relative to the workspace, a written one also to the package.
         (Some((written, SuitePart::Line(line))), _) if written.ends_with(".rs") => {
-            is_this_file(written, file) && test_lines(&example.facts.at.place()).contains(&line)
+            is_this_file(written, file) && test_lines(&example.facts.at.place(), None).contains(&line)
         }
         (_, true) => name == filter,
         (_, false) => name.contains(filter.as_str()),
