@@ -590,6 +590,8 @@ fn value_assertions() {
         ("expect('abc').toMatch(/B/i)", true),
         ("expect('abc').toMatch('z')", false),
         ("expect('人工').toHaveLength(2)", true),
+        // As `length` of JavaScript.
+        ("expect('a😀').toHaveLength(3)", true),
         ("expect({ a: [{ b: 1 }] }).toHaveProperty('a[0].b', 1)", true),
         ("expect({ a: [{ b: 1 }] }).toHaveProperty('a.1')", false),
         ("expect(2).toBeGreaterThan(1)", true),

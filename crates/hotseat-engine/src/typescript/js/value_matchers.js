@@ -6,7 +6,7 @@ const { Matcher, allMembers, compare, equal, fits, holds, identical, isNumber, j
 const is = (holds) => ({ holds });
 /** A function in place of its result would decide the comparison by itself. */
 const uncalled = (actual, expected) => (typeof actual === "function" && typeof expected !== "function" && !(expected instanceof Matcher) ? { error: "the value is a function: call it" } : undefined);
-const sized = (value) => (typeof value === "string" ? [...value].length : Array.isArray(value) || ArrayBuffer.isView(value) ? value.length : value instanceof Map || value instanceof Set ? value.size : typeof value?.length === "number" && typeof value !== "function" ? value.length : undefined);
+const sized = (value) => (Array.isArray(value) || ArrayBuffer.isView(value) ? value.length : value instanceof Map || value instanceof Set ? value.size : typeof value?.length === "number" && typeof value !== "function" ? value.length : undefined);
 /** Descriptions of matchers whose names do not describe them well. */
 const WORDS = {
   toEqual: "to be",
