@@ -371,3 +371,29 @@ y`);
     let listed = project.hotseat(&["list", "a_test.ts:10"]);
     assert!(listed.code != 0 && listed.stderr.contains("no case is at line 10"), "{listed}");
 }
+
+/// Two spellings of an option are one option, also of a group and of a test in it.
+#[test]
+fn spellings_of_an_option_inherit_and_replace_each_other() {
+    let tested = run_script(
+        "const says = (word) => ({ text: { must_match: word } });
+         describe('added', { assertions: { type: 'contains', value: 'no such text' } }, () => {
+           it('own', { assert: says('Room') }, () => { user.says('hi'); });
+         });
+         describe('discarded', { assert: says('no such text') }, () => {
+           it('own', { assertions: false }, () => { user.says('hi'); });
+         });
+         describe('time', { timeout: '1m', retries: 1 }, () => {
+           it('own', { timeoutMs: 70000, reliability: { rate: 0.5, confidence: 0.6 } }, () => { user.says('hi'); });
+         });
+         describe('reliable', { reliability: { rate: 0.9 }, timeoutMs: 60000 }, () => {
+           it('own', { retries: 1, timeout: '2m' }, () => { user.says('hi'); });
+         });",
+    );
+    let came = ["added > own failed", "discarded > own passed", "reliable > own passed", "time > own passed"];
+    assert_eq!(statuses(&tested), came, "{}", tested.output);
+    assert!(tested.case("time > own")["reliability"].is_object(), "{}", tested.case("time > own"));
+    for options in ["{ assert: {}, assertions: {} }", "{ retries: 1, reliability: { rate: 0.9 } }"] {
+        refused(&format!("describe('a', {{ assert: {{}}, retries: 2 }}, () => {{ it('b', {options}, () => {{ user.says('x'); }}); }});"));
+    }
+}

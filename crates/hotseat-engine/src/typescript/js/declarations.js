@@ -161,18 +161,27 @@ function withChanged(above, own) {
 
 const INHERITED = { assert: withInherited, turn_assert: withInherited, evaluate: joined, turn_evaluate: joined, final_assertions: joined, mcp: withChanged, models: withChanged };
 
+/** Other spellings of options. */
+const SPELLINGS = { assertions: "assert", timeout: "timeout_ms" };
+
+/** Returns the name of an option, the same for all its spellings. */
+const optionName = (key) => SPELLINGS[key] ?? caseKey(key);
+
+/** Returns true if an option replaces one of the group above with another name: a case is either retried or has a declared reliability. */
+const replacesOther = (name, value, other) => (name === "retries" && other === "reliability") || (name === "reliability" && value !== false && other === "retries");
+
 /** Adds the options of a group or test to those of the group above. */
 function inheriting(above, own) {
-  const all = { ...above };
-  for (const [key, value] of Object.entries(own)) {
-    // An option that a condition leaves out is none.
-    if (value === undefined) continue;
-    const name = caseKey(key);
-    const known = Object.keys(above).find((other) => caseKey(other) === name);
-    if (known !== undefined) delete all[known];
-    all[key] = (INHERITED[name] ?? combined)(above[known], value);
-  }
-  return all;
+  // An option that a condition leaves out is none.
+  const set = Object.entries(own).filter(([, value]) => value !== undefined);
+  const isReplaced = (known) => set.some(([key, value]) => optionName(key) === optionName(known) || replacesOther(key, value, known));
+  const kept = Object.entries(above).filter(([key]) => !isReplaced(key));
+  const added = ([key, value]) => {
+    const name = optionName(key);
+    const known = Object.keys(above).find((other) => optionName(other) === name);
+    return [key, (INHERITED[name] ?? combined)(above[known], value)];
+  };
+  return Object.fromEntries([...kept, ...set.map(added)]);
 }
 
 /** Returns a test as a case of a case file. */
