@@ -18,6 +18,8 @@ pub struct SourceText {
     pub first_line: u32,
     /// Column at which the text starts, counted in characters from 1.
     pub first_column: u32,
+    /// The location of all spans of a generated text, which nobody can look up.
+    generated_at: Option<SourceSpan>,
     lines: PositionIndex,
 }
 
@@ -44,6 +46,19 @@ impl SourceText {
             text,
             first_line,
             first_column,
+            generated_at: None,
+            lines: PositionIndex::default(),
+        })
+    }
+
+    /// Creates a source whose text was generated for a declaration in a program. All its spans are at that place.
+    pub fn generated(text: String, place: SourceSpan) -> Arc<Self> {
+        Arc::new(SourceText {
+            name: place.source.name.clone(),
+            text,
+            first_line: place.line(),
+            first_column: 1,
+            generated_at: Some(place),
             lines: PositionIndex::default(),
         })
     }
@@ -101,9 +116,12 @@ impl SourceText {
 
 impl PartialEq for SourceText {
     fn eq(&self, other: &Self) -> bool {
-        let SourceText { name, text, first_line, first_column, lines: _ } = self;
+        let SourceText { name, text, first_line, first_column, generated_at, lines: _ } = self;
         let start = (other.first_line, other.first_column);
-        (*first_line, *first_column) == start && *name == other.name && *text == other.text
+        (*first_line, *first_column) == start
+            && *name == other.name
+            && *text == other.text
+            && *generated_at == other.generated_at
     }
 }
 
@@ -144,7 +162,10 @@ impl Default for SourceSpan {
 impl SourceSpan {
     /// Creates a span of a source.
     pub fn new(source: &Arc<SourceText>, span: Range<usize>) -> Self {
-        SourceSpan { source: Arc::clone(source), span }
+        match &source.generated_at {
+            Some(place) => place.clone(),
+            None => SourceSpan { source: Arc::clone(source), span },
+        }
     }
 
     /// Returns the display path of the file.

@@ -394,6 +394,8 @@ fn spellings_of_an_option_inherit_and_replace_each_other() {
     assert_eq!(statuses(&tested), came, "{}", tested.output);
     assert!(tested.case("time > own")["reliability"].is_object(), "{}", tested.case("time > own"));
     for options in ["{ assert: {}, assertions: {} }", "{ retries: 1, reliability: { rate: 0.9 } }"] {
-        refused(&format!("describe('a', {{ assert: {{}}, retries: 2 }}, () => {{ it('b', {options}, () => {{ user.says('x'); }}); }});"));
+        refused(&format!(
+            "describe('a', {{ assert: {{}}, retries: 2 }}, () => {{ it('b', {options}, () => {{ user.says('x'); }}); }});"
+        ));
     }
 }

@@ -953,3 +953,21 @@ fn reports_name_the_script_its_calls_and_its_console() {
     let output = project(&agent, script).hotseat(&["test", "a_test.ts"]);
     assert!(output.stdout.contains("  Script Test"), "{output}");
 }
+
+/// Options become generated JSON, which nobody can look up.
+#[test]
+fn places_of_options_are_those_of_the_declaration() {
+    let tested = run_script(
+        "it('a', { checkpoints: [{ id: 'one', assertion: { type: 'contains', value: 'no such text' } }] }, () => { user.says('x'); });",
+    );
+    assert!(tested.output.stdout.contains("2 | it('a', { checkpoints:"), "{}", tested.output);
+    assert!(!tested.output.stdout.contains("{\"checkpoints\""), "{}", tested.output);
+    for (options, message) in
+        [("judge: 'nobody', assert: { type: 'goal', goal: 'x' }", "unknown agent `nobody`")]
+    {
+        let output = refused(&format!("it('a', {{ {options} }}, () => {{ user.says('x'); }});"));
+        for words in [message, "--> a_test.ts:2:", &format!("2 | it('a', {{ {options} }}")] {
+            assert!(output.stderr.contains(words), "{words}: {output}");
+        }
+    }
+}

@@ -390,15 +390,7 @@ impl TestCase {
     #[must_use]
     pub fn driven_by(self, program: CaseProgram, place: SourceSpan) -> TestCase {
         let unwritten = CaseTurn { place: place.clone(), ..self.turn_defaults };
-        let (document, at) = (self.document.clone(), place.clone());
-        let mut case = TestCase { program: Some(program), place, turn_defaults: unwritten, ..self };
-        document.place_checks(case.every_check_mut(), &at);
-        case
-    }
-
-    /// Places checks of the case of a program at its body: the document of such a case was generated.
-    pub(super) fn place_at_body<'c>(&self, checks: impl IntoIterator<Item = &'c mut Check>) {
-        self.document.place_checks(checks, &self.place);
+        TestCase { program: Some(program), place, turn_defaults: unwritten, ..self }
     }
 
     /// Returns the case of a program with the simulator set by the program.
@@ -474,13 +466,6 @@ impl TestCase {
 }
 
 impl CaseDocument {
-    /// Moves checks of this document to another place.
-    fn place_checks<'c>(&self, checks: impl IntoIterator<Item = &'c mut Check>, at: &SourceSpan) {
-        for check in checks.into_iter().filter(|check| Arc::ptr_eq(&check.place.source, &self.source)) {
-            check.place = at.clone();
-        }
-    }
-
     fn node(&self) -> DocumentNode {
         let mut node = (self.parse)(&self.source).expect("the same text was parsed before");
         if let Some(scenario) = &self.scenario {

@@ -42,7 +42,6 @@ pub fn parse_turn(
         let map = view.map(&TURN)?;
         let options = case.turn_defaults.options.as_ref();
         let mut read = read_turn(&map, &case.turn_assertions, options, diagnostics);
-        case.place_at_body(&mut read.checks);
         move_to(&place, &mut read.checks);
         for part in &mut read.content {
             if let ContentPart::Media(media) = part {

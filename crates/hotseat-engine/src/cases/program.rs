@@ -60,14 +60,9 @@ fn parse_keys(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
 /// # Errors
 /// The first key that is unknown, or that only written conversations support.
 pub fn check_group_keys(written: &Value, place: &SourceSpan) -> Result<(), Diagnostic> {
-    let mistakes = parse_keys(&source_at(written, place)).err();
+    let mistakes = parse_keys(&SourceText::generated(written.to_string(), place.clone())).err();
     let first = mistakes.and_then(|mistakes| placed_at(mistakes, place).into_iter().next());
     first.map_or(Ok(()), Err)
-}
-
-/// Generated JSON as a source.
-fn source_at(written: &Value, place: &SourceSpan) -> Arc<SourceText> {
-    SourceText::new(place.file().to_string(), written.to_string(), place.line())
 }
 
 impl TestCase {
@@ -82,13 +77,14 @@ impl TestCase {
         place: &SourceSpan,
         decoding: DecodeSettings<'_>,
     ) -> Result<TestCase, Diagnostics> {
-        let case = TestCase::read(&source_at(written, place), parse_keys, decoding)
+        let source = SourceText::generated(written.to_string(), place.clone());
+        let case = TestCase::read(&source, parse_keys, decoding)
             .map_err(|diagnostics| placed_at(diagnostics, place))?;
         Ok(case.driven_by(program, place.clone()))
     }
 }
 
-/// Moves diagnostics to the position of a test, since their JSON was generated.
+/// Places all diagnostics at a test, also those without a place.
 fn placed_at(diagnostics: Diagnostics, place: &SourceSpan) -> Diagnostics {
     let mut all = Diagnostics::new();
     all.extend(diagnostics.into_iter().map(|mistake| Diagnostic { place: Some(place.clone()), ..mistake }));
