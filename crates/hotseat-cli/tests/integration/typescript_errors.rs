@@ -971,3 +971,11 @@ fn places_of_options_are_those_of_the_declaration() {
         }
     }
 }
+
+#[test]
+fn errors_in_files_of_scenarios_name_the_file() {
+    let script = "scenarioSet('a', 'venues.json', (s) => { it('a', () => {}); });";
+    let project = project(&booking(), script).file("venues.json", "[{\n  \"name\": \"a\", \"goal\": }]");
+    let output = project.hotseat(&["list"]);
+    assert!(output.stderr.contains("scenarioSet(\"a\"): venues.json:2:"), "{output}");
+}

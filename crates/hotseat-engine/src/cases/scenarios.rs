@@ -118,7 +118,7 @@ pub(super) fn has_inline_scenarios(whole: &DocumentNode) -> bool {
 /// Decodes a set of scenarios declared by a program, in the form of `scenarios` of a case.
 ///
 /// # Errors
-/// All diagnostics of the scenarios.
+/// All diagnostics of the scenarios. The messages of those in a file begin with their places.
 pub fn read_scenario_set(written: Json, folders: &[PathBuf]) -> Result<Vec<Arc<CaseScenario>>, Diagnostics> {
     let source = SourceText::new("the test", "", 1);
     let whole = DocumentNode::from(serde_json::json!({"scenarios": written}));
@@ -129,7 +129,16 @@ pub fn read_scenario_set(written: Json, folders: &[PathBuf]) -> Result<Vec<Arc<C
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    let placed = read_scenarios(&whole, &source, folders).unwrap_or_else(|| Ok(Vec::new()))?;
+    let placed = read_scenarios(&whole, &source, folders).unwrap_or_else(|| Ok(Vec::new()));
+    let placed = placed.map_err(|wrong| {
+        diagnostics.extend(wrong.into_iter().map(|mistake| match &mistake.place {
+            Some(place) if place.source != source => {
+                Diagnostic { message: format!("{place}: {}", mistake.message), ..mistake }
+            }
+            _ => mistake,
+        }));
+        diagnostics
+    })?;
     Ok(placed.into_iter().map(|placed| placed.scenario).collect())
 }
 
