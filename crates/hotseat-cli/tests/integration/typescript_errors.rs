@@ -962,9 +962,10 @@ fn places_of_options_are_those_of_the_declaration() {
     );
     assert!(tested.output.stdout.contains("2 | it('a', { checkpoints:"), "{}", tested.output);
     assert!(!tested.output.stdout.contains("{\"checkpoints\""), "{}", tested.output);
-    for (options, message) in
-        [("judge: 'nobody', assert: { type: 'goal', goal: 'x' }", "unknown agent `nobody`")]
-    {
+    for (options, message) in [
+        ("judge: 'nobody', assert: { type: 'goal', goal: 'x' }", "unknown agent `nobody`"),
+        ("metadata: { note: /a/ }", "`metadata.note` is /a/"),
+    ] {
         let output = refused(&format!("it('a', {{ {options} }}, () => {{ user.says('x'); }});"));
         for words in [message, "--> a_test.ts:2:", &format!("2 | it('a', {{ {options} }}")] {
             assert!(output.stderr.contains(words), "{words}: {output}");
@@ -978,4 +979,31 @@ fn errors_in_files_of_scenarios_name_the_file() {
     let project = project(&booking(), script).file("venues.json", "[{\n  \"name\": \"a\", \"goal\": }]");
     let output = project.hotseat(&["list"]);
     assert!(output.stderr.contains("scenarioSet(\"a\"): venues.json:2:"), "{output}");
+}
+
+#[test]
+fn similar_names_of_other_tools_are_answered() {
+    let tested = run_script(
+        "export function TestEquals(t) { t.assert.Equals(1, 1); }
+         export function TestCase(t) { t.assert.equal(1, 1); }
+         export function TestUnknown(t) { t.assert.Whatever(1); }
+         it('within', () => { expect({ a: 1 }).not.toEqual({ a: expect.anything }); });
+         it('alone', () => { expect('a').toBe(anything); });
+         it('call', () => { user.says('x'); expect(agent).toCallTool('check_availability', { room: gt }); });",
+    );
+    for (name, message) in [
+        ("TestEquals", "unknown assertion `t.assert.Equals`: did you mean `t.assert.Equal`?"),
+        ("TestCase", "unknown assertion `t.assert.equal`: did you mean `t.assert.Equal`?"),
+        ("TestUnknown", "unknown assertion `t.assert.Whatever`: there are True, False,"),
+        ("within", "`anything` has no brackets: write `anything()`"),
+        ("alone", "`anything` has no brackets: write `anything()`"),
+        ("call", "`gt` has no brackets: write `gt(…)`"),
+    ] {
+        tested.assert_failure(name, "script_error", &[message]);
+    }
+    for what in ["it", "describe"] {
+        let output = refused(&format!("{what}.todo('a');"));
+        let message = format!("there is no {what}.todo: write `{what}.skip(\"name\", () => {{}})`");
+        assert!(output.stderr.contains(&message) && output.stderr.contains("2 | "), "{output}");
+    }
 }

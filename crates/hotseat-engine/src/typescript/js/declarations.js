@@ -216,13 +216,21 @@ const UNMARKED = "another test of this file is marked `only`";
 function declared(namespace) {
   const isChosen = (test) => test.only || test.group.chain.some((one) => one.only);
   const focused = tests.some(isChosen);
-  const marked = (written, skip) => withSources(skip === undefined ? written : { ...written, skip });
+  const marked = (written, skip, where) => {
+    try {
+      return withSources(skip === undefined ? written : { ...written, skip });
+    } catch (error) {
+      // The mistake is in the declaration.
+      if (where !== undefined) error.stack = where;
+      throw error;
+    }
+  };
   const cases = tests.map((test, place) => {
     const chosen = isChosen(test);
     const marks = skipped(test);
     const focus = chosen ? "marked" : focused && marks === undefined ? "leftOut" : "unmarked";
     const skip = focus === "leftOut" ? UNMARKED : marks;
-    return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), focus, scenario: test.known, case: marked(asCase(test), skip) };
+    return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), focus, scenario: test.known, case: marked(asCase(test), skip, test.at) };
   });
   const named = Object.keys(namespace).filter((name) => name !== "default").map((name) => namespace[name]);
   const unnamed = namespace.default;

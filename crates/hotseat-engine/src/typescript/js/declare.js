@@ -88,7 +88,10 @@ const withEach = (what, declare) => {
   // The values in a template come after its texts.
   return Object.assign(declare, { each: (rows, ...more) => (rows?.raw === undefined ? each(rows, ...more) : each(rows)) });
 };
-const withMarks = (what, declaring) => Object.assign(withEach(what, declaring({})), { only: withEach(`${what}.only`, declaring({ only: true })), skip: withEach(`${what}.skip`, declaring({ skip: true })) });
+const noTodo = (what) => () => {
+  throw misuse(`there is no ${what}.todo: write \`${what}.skip("name", () => {})\`, or give the reason: \`${what}("name", { skip: "not written yet" }, () => {})\``);
+};
+const withMarks = (what, declaring) => Object.assign(withEach(what, declaring({})), { todo: noTodo(what), only: withEach(`${what}.only`, declaring({ only: true })), skip: withEach(`${what}.skip`, declaring({ skip: true })) });
 
 const describe = withMarks("describe", describing);
 const it = withMarks("it", declaring);

@@ -52,7 +52,7 @@ async function around(chain, work) {
 /** What the parts use. */
 const core = {
   areUnreadable, asWritten, ask, at, callsOf, caseKey, conversation, current, decide, decided, decidedCheck, declaringAtOnce, exact, exactMembers, exactMethods, file, fullName, functions, groups, hasCallOf, hidden, hooks, isGenerator, isMapping, isNamed, isObject, isPromise, isSame, isUndefinedWithin, judging, misuse,
-  outside, needsTurn, only, over, part, ran, reference, shown, sourceOf, stated, structured, tests, thrownWords, turns, withSources, within, AssertionError, Misuse, OF_AGENT, RAN_NOTHING,
+  outside, needsTurn, only, over, part, ran, reference, refusePlaceholder, shown, sourceOf, stated, structured, tests, thrownWords, turns, withSources, within, AssertionError, Misuse, OF_AGENT, RAN_NOTHING,
 };
 
 /** Returns a function of a part, which takes `most` arguments if that is not the number of its parameters. */
@@ -61,7 +61,11 @@ const later = (from, name, most) => {
   return Object.defineProperty(call, "name", { value: name });
 };
 const declares = (name, most) => later("declarations", name, most);
-const matching = (name, most) => later("values", name, most);
+const matching = (name, most) => {
+  const made = later("values", name, most);
+  placeholders.add(made);
+  return made;
+};
 
 // As in other test tools.
 Object.assign(expect, {

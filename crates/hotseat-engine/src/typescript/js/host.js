@@ -156,6 +156,14 @@ function ask(command) {
 
 const thrownWords = (error) => `${error?.name ?? "Error"}: ${error?.message ?? String(error)}`;
 
+/** The functions that make placeholders of values. */
+const placeholders = new Set();
+
+/** Refuses such a function in place of its result. */
+function refusePlaceholder(expected) {
+  if (placeholders.has(expected)) throw misuse(`\`${expected.name}\` has no brackets: write \`${expected.name}(${expected.name === "anything" ? "" : "…"})\``);
+}
+
 const functions = [];
 
 /** Name by which the host calls a function. */

@@ -1,8 +1,8 @@
 // Test functions with a `t` argument, as in Go.
 
-const { ask, at, current, exact, exactMethods, isGenerator, isObject, isPromise, isUndefinedWithin, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
+const { ask, at, current, exact, exactMethods, hidden, isGenerator, isObject, isPromise, isUndefinedWithin, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
 const { compare, equal, fits, isNumber, isPlain, objectsInPlaceOfTexts, show, shown, textOf, tried } = part("values");
-const { TYPES, sized, typeName } = part("valueMatchers");
+const { LOOKED_UP, TYPES, sized, typeName } = part("valueMatchers");
 
 /** True if JSON would hold null or an empty object in place of a part of a value. */
 const isLossy = (value) => (typeof value === "number" && !Number.isFinite(value)) || value instanceof Map || value instanceof Set || (isObject(value) && Object.values(value).some(isLossy));
@@ -11,6 +11,15 @@ const isLossy = (value) => (typeof value === "number" && !Number.isFinite(value)
 class Stop extends AssertionError {}
 
 const nothing = () => {};
+
+/** Returns the assertions, which answer an unknown name with the most similar one. */
+const refusingUnknown = (assertions) => new Proxy(assertions, {
+  get(known, name) {
+    if (typeof name !== "string" || name in known || LOOKED_UP.includes(name)) return known[name];
+    const near = hidden.nearest(name, Object.keys(known));
+    throw misuse(`unknown assertion \`t.assert.${name}\`${near === null ? `: there are ${Object.keys(known).join(", ")}` : `: did you mean \`t.assert.${near}\`?`}`);
+  },
+});
 
 function testing(name, state) {
   const told = (values) => values.map((value) => (typeof value === "string" ? value : shown(value))).join(" ");
@@ -148,7 +157,7 @@ function testing(name, state) {
         return broken(error);
       }
     },
-    assert: {
+    assert: refusingUnknown({
       True: needs("True", 1, boolean(true)),
       False: needs("False", 1, boolean(false)),
       Equal: needs("Equal", 2, equals("the value to equal", true)),
@@ -195,7 +204,7 @@ function testing(name, state) {
         if (!answer.passed) state.failed = true;
         return answer;
       }),
-    },
+    }),
   }, ["log", "error"]);
   return t;
 }

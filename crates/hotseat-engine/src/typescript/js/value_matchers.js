@@ -183,4 +183,4 @@ function unknown(written, subject, negated) {
   throw misuse(`unknown matcher \`${written}\`${near === null ? "" : `: did you mean \`${near}\`?`}`);
 }
 
-return { GIVEN_OF_VALUES, TYPES, compareValue, ofValues, sized, typeName, unknown, valueAt };
+return { GIVEN_OF_VALUES, LOOKED_UP, TYPES, compareValue, ofValues, sized, typeName, unknown, valueAt };

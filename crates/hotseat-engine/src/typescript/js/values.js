@@ -1,6 +1,6 @@
 // Values: formatting, comparison, their placeholders, and what comparisons report.
 
-const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, isSame, judging, misuse, thrownWords, AssertionError, Misuse } = core;
+const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, isSame, judging, misuse, refusePlaceholder, thrownWords, AssertionError, Misuse } = core;
 
 const LONGEST = 1000;
 const DEEPEST = 100;
@@ -103,6 +103,7 @@ function conditionOf(expected) {
 
 /** True for identical values. Throws if one of them is NaN, which would differ from every other value. */
 function identical(actual, expected) {
+  refusePlaceholder(expected);
   if (Number.isNaN(actual) !== Number.isNaN(expected)) throw new TypeError(`NaN cannot be compared with ${shown(Number.isNaN(actual) ? expected : actual)}`);
   return isSame(actual, expected);
 }
@@ -197,6 +198,7 @@ function sameEntries(actual, expected, same) {
 /** Returns true if an object has at least the expected members. */
 function holds(actual, expected) {
   if (expected instanceof RegExp) return fits(expected, textOf(actual));
+  refusePlaceholder(expected);
   if (typeof expected === "function") return decidedCheck(judging(() => expected(actual)));
   if (!isMapping(expected)) return deepEqual(actual, expected);
   return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => hasMember(actual, key) && holds(actual[key], expected[key]));
