@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         CliCommand::Test(args) => args.json,
         CliCommand::Resume(args) => args.json,
         CliCommand::Recheck(args) => args.json,
+        CliCommand::Show(args) => args.json,
         _ => false,
     };
     let voice = if events { MessageFormat::JsonEvents } else { MessageFormat::Text };

@@ -18,6 +18,7 @@ use crate::context::{CliContext, stdout};
 use crate::exit::{CommandResult, ExitStatus};
 use crate::input_files::InputFiles;
 use crate::store_location::{self, report_store_error};
+use crate::test;
 
 /// Name of the console in errors.
 const STANDARD_OUTPUT: &str = "standard output";
@@ -27,10 +28,8 @@ pub type NamedReporter = (String, Box<dyn Reporter>);
 
 /// Shows a run, or one of its cases.
 pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
-    check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
-    check_no_overwrite(&args, context).map_err(|wrong| context.reject(wrong))?;
-    let store = store_location::open_store(&args.location, context)?;
-    let head = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
+    let found = find_run(&args, context);
+    let (store, head) = found.map_err(|exit| test::end_unprepared(args.json && args.case.is_none(), exit))?;
     if let Some(to) = &args.export {
         export(&store, &head, &context.folder.join(to))
             .map_err(|error| report_store_error(&error, context))?;
@@ -44,6 +43,15 @@ pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
             show_run(&args, &store, &head, console.into_iter().collect(), context)
         }
     }
+}
+
+/// Opens the store and finds the run. Fails if it does not exist, or a file cannot be written. Errors have been printed.
+fn find_run(args: &ShowArgs, context: &CliContext) -> Result<(RunStore, StoredRun), ExitStatus> {
+    check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
+    check_no_overwrite(args, context).map_err(|wrong| context.reject(wrong))?;
+    let store = store_location::open_store(&args.location, context)?;
+    let head = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
+    Ok((store, head))
 }
 
 /// Checks that the extensions of the report files name formats.

@@ -1040,3 +1040,15 @@ fn suggested_commands_name_the_lines_of_cases_in_several_suites() {
     let command = "hotseat test --no-store a.test.yaml:1 a.test.yaml:4 b.test.yaml:1 b.test.yaml:4";
     assert!(output.stdout.contains(command), "{output}");
 }
+
+#[test]
+fn an_unknown_run_is_an_event_for_programs() {
+    let project = Project::with_agent(&echo_agent()).suite("a", "name: a\nturns: [{ user: hi }]\n");
+    project.test(&[]);
+    let output = project.hotseat(&["show", "nope", "--json"]);
+    let events: Vec<serde_json::Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+    assert_eq!((output.code, &*output.stderr, events.len()), (2, "", 2), "{output}");
+    assert!(events[0].to_string().contains("there is no run `nope`"), "{output}");
+    assert_eq!(events[1]["type"], "summary", "{output}");
+}
