@@ -31,7 +31,11 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 /// If the file cannot be read, or is not UTF-8.
 pub fn read_text_file(path: &Path) -> io::Result<String> {
     refuse_pipe(path)?;
-    fs::read_to_string(path)
+    let mut text = fs::read_to_string(path)?;
+    if text.starts_with('\u{FEFF}') {
+        text.drain(..'\u{FEFF}'.len_utf8());
+    }
+    Ok(text)
 }
 
 fn refuse_pipe(path: &Path) -> io::Result<()> {

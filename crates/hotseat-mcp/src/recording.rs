@@ -107,7 +107,7 @@ pub enum RecordingProblem {
     Json(#[from] serde_json::Error),
     #[error("this is no recording of MCP traffic (`{FORMAT_NAME}`)")]
     NoRecording,
-    #[error("the recording was made by a newer version")]
+    #[error("the recording was made by a newer version: update Hotseat, or record it again")]
     NewerVersion,
     #[error("`method` is missing")]
     NoMethod,

@@ -908,3 +908,27 @@ fn a_recording_without_visible_calls_decides_nothing_about_calls() {
     let rechecked = project.suite("a", negative).hotseat(&["recheck"]);
     assert!(rechecked.code == 1 && rechecked.stdout.contains("calls are not visible"), "{rechecked}");
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_recording() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hi }]\n");
+    project.test(&["--record", "kept"]).assert_all_passed();
+    let (path, _) = recording(&project, "kept");
+    let text = project.workspace.read(&path);
+    project.workspace.file(&path, &format!("\u{FEFF}{text}"));
+    project.test(&["-n", "replay:kept"]).assert_all_passed();
+    assert_eq!(agent.requests().len(), 1);
+
+    project.workspace.file(&path, &text.replace("\"version\": 1", "\"version\": 2"));
+    let output = project.hotseat(&["test", "-n", &format!("replay:{path}")]);
+    for words in [
+        "this recording has version 2, and this Hotseat reads version 1",
+        "update Hotseat, or record the case again",
+        &format!("{path}:2:14"),
+    ] {
+        assert!(output.code == 2 && output.stderr.contains(words), "{words}: {output}");
+    }
+    let output = project.hotseat(&["test", "-n", "replay:"]);
+    assert!(output.code == 2 && output.stderr.contains("`-n replay:` names no recordings"), "{output}");
+}

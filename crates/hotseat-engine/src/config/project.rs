@@ -373,6 +373,12 @@ impl Project {
     /// suites without an agent are replayed too. Agents used for roles are not replaced. `from` is relative
     /// to `folder`. Fails if there are no recordings.
     pub fn replay_from(&mut self, from: &str, folder: &Path) -> Result<(), Diagnostics> {
+        if from.is_empty() {
+            let wrong = Diagnostic::new("`-n replay:` names no recordings");
+            return Err(wrong
+                .help("write their folder, or one recording, behind it: `-n replay:recordings`")
+                .into());
+        }
         find_recordings(&folder.join(from), from)?;
         let mut mistakes = Diagnostics::new();
         let around = AgentReadContext {

@@ -70,6 +70,8 @@ optional_members! {
 pub enum RoleCassetteError {
     #[error("line 1: this is no recording of roles (`{FORMAT_NAME}`)")]
     NoRecording,
+    #[error("line 1: the recording was made by a newer version: update Hotseat, or record it again")]
+    NewerVersion,
     #[error("line {number}: {}", error_in_line(.source))]
     Line { number: usize, source: serde_json::Error },
 }
@@ -80,10 +82,11 @@ impl RoleCassette {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let head = lines.next().map(|(_, line)| serde_json::from_str::<Value>(line).unwrap_or_default());
         let head = head.unwrap_or_default();
-        if head["format"] != FORMAT_NAME
-            || head["version"].as_u64().is_none_or(|known| known > FORMAT_VERSION)
-        {
+        if head["format"] != FORMAT_NAME {
             return Err(RoleCassetteError::NoRecording);
+        }
+        if head["version"].as_u64().is_none_or(|version| version > FORMAT_VERSION) {
+            return Err(RoleCassetteError::NewerVersion);
         }
         let read = |(index, line): (usize, &str)| {
             let answer = read_record(line).and_then(serde_json::from_value::<RecordedAnswer>);

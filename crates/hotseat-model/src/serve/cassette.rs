@@ -91,7 +91,7 @@ pub enum CassetteProblem {
     Empty,
     #[error("this is no recording of a served model (`{FORMAT_NAME}`)")]
     NoRecording,
-    #[error("the recording was made by a newer version")]
+    #[error("the recording was made by a newer version: update Hotseat, or record it again")]
     NewerVersion,
     #[error("{}", error_in_line(.0))]
     Json(#[from] serde_json::Error),

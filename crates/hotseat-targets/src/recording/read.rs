@@ -32,6 +32,15 @@ pub fn read(path: &Path, shown: &str) -> Result<AgentRecording, ReadRecordingErr
     })?;
     let source = SourceText::new(shown, text, 1);
     let node = json::parse(&source).map_err(ReadRecordingError::Invalid)?;
+    if let Some((version, number)) =
+        node.get("version").and_then(|version| Some((version, version.to_json().as_u64()?)))
+        && number > 1
+    {
+        let message = format!("this recording has version {number}, and this Hotseat reads version 1");
+        let help = "update Hotseat, or record the case again with `hotseat test --record FOLDER`";
+        let newer = Diagnostic::new(message).at(version.place(&source)).help(help);
+        return Err(ReadRecordingError::Invalid(newer.into()));
+    }
     let mut mistakes = Diagnostics::new();
     check(&node, &Kind::Shape(&RECORDING), &source, &mut mistakes);
     if !mistakes.is_empty() {
