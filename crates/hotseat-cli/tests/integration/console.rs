@@ -496,7 +496,7 @@ turns: [{ user: hello }]
 
     ► has a hook TEST ERROR ([TIME])
       └─ hook_error: hook `sh -c echo connecting; echo no such shop >&2; exit 2`
-         │ failed (exit status: 2)
+         │ failed (exit status: 2) (a.test.yaml:15:9)
 
          │ stdout:
          │ connecting

@@ -129,7 +129,10 @@ fn failed_before_hook_skips_case() {
     let tested = project.test(&[]);
     let failure = tested.failure("a");
     assert_eq!(failure["kind"], "hook_error");
-    assert!(failure["message"].as_str().unwrap().starts_with("before script failed: "), "{failure}");
+    assert!(
+        failure["message"].as_str().unwrap().starts_with("before script failed: hook `fails`: `"),
+        "{failure}"
+    );
     assert!(failure["detail"].as_str().unwrap().contains("no luck"), "{failure}");
     assert_eq!(agent.requests().len(), 0);
     assert!(

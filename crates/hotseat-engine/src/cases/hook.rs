@@ -21,6 +21,8 @@ pub struct HookCommand {
     pub env: BTreeMap<String, String>,
     /// Working directory, relative to the default one.
     pub cwd: Option<PathBuf>,
+    /// Position of its definition.
+    pub place: SourceSpan,
 }
 
 /// A reference to a project hook by name.
@@ -55,6 +57,7 @@ impl HookCommand {
                 .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
                 .collect(),
             cwd: map.text("cwd").map(PathBuf::from),
+            place: map.place(),
         })
     }
 }

@@ -225,8 +225,11 @@ async fn prepare_case(
         let mut hook = case.hook(index, variables).map_err(test_error)?;
         set_identity_env(&identity, &mut hook);
         let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
-        let run = Box::pin(run_hook(&hook, folder, environment, servers, None)).await;
-        hook_variables.extend(run.map_err(|failure| known.failure(failure))?);
+        let run = Box::pin(run_hook("hook", &hook, folder, environment, servers, None)).await;
+        hook_variables.extend(run.map_err(|failure| {
+            let message = format!("{} ({})", failure.message, hook.place);
+            known.failure(AttemptFailure { message, ..failure })
+        })?);
         *known = outside.redactor(of_target, &hook_variables);
     }
     let named = CaseScope { case, suite: &selected.suite, agent: Some(agent), attempt: number };

@@ -50,7 +50,9 @@ impl RunContext {
         whose: &[ScriptScope<'_>],
     ) -> Result<HookOutput, AttemptFailure> {
         match self.project.resolve_hook(name, hook_variables, mcp, whose).map_err(test_error)? {
-            ResolvedHook::Command(hook) => self.run_command(hook, input, hook_variables, identity).await,
+            ResolvedHook::Command(hook) => {
+                self.run_command(name, hook, input, hook_variables, identity).await
+            }
             ResolvedHook::Function(function, timeout) => {
                 let function = self.script_permissions(whose, hook_variables, identity).bind(function);
                 self.call_function(name, &function, timeout, input, hook_variables).await
@@ -104,6 +106,7 @@ impl RunContext {
 
     async fn run_command(
         &self,
+        name: &str,
         mut hook: HookCommand,
         input: &Value,
         hook_variables: &BTreeMap<String, Value>,
@@ -111,7 +114,15 @@ impl RunContext {
     ) -> Result<HookOutput, AttemptFailure> {
         set_identity_env(identity, &mut hook);
         let (root, environment) = (&self.project.root, self.project.environment());
-        let ran = run_hook(&hook, root, environment, self.target_env.servers, Some(input)).await;
+        let ran = run_hook(
+            &format!("hook `{name}`:"),
+            &hook,
+            root,
+            environment,
+            self.target_env.servers,
+            Some(input),
+        )
+        .await;
         let variables = ran.map_err(|failure| self.redactor(&[], hook_variables).failure(failure))?;
         let data = match variables.get("data") {
             Some(data) => data.clone(),

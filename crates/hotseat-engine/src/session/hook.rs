@@ -19,9 +19,10 @@ const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 const MAX_SHOWN_CHARS: usize = 4000;
 
 /// Runs a hook in `folder` (or its own `cwd`) and returns the variables that it prints. The hook receives
-/// `input` as JSON on standard input. Fails if it cannot be started, fails, times out, or prints anything but
-/// a JSON object.
+/// `input` as JSON on standard input. `what` names it in errors. Fails if it cannot be started, fails, times out, or
+/// prints anything but a JSON object.
 pub async fn run_hook(
+    what: &str,
     hook: &HookCommand,
     folder: &Path,
     environment: &Environment,
@@ -30,12 +31,12 @@ pub async fn run_hook(
 ) -> Result<BTreeMap<String, Value>, AttemptFailure> {
     let shown = hook.command.join(" ");
     let failed = |message: String| AttemptFailure::new(FailureKind::HookError, message);
-    let (printed, detail) = run_command("hook", hook, folder, environment, project, input).await?;
+    let (printed, detail) = run_command(what, hook, folder, environment, project, input).await?;
     match printed {
         None => Ok(BTreeMap::new()),
         Some(Value::Object(variables)) => Ok(variables.into_iter().collect()),
         Some(_) => {
-            Err(failed(format!("hook `{shown}` printed JSON that is not an object")).with_detail(detail))
+            Err(failed(format!("{what} `{shown}` printed JSON that is not an object")).with_detail(detail))
         }
     }
 }
