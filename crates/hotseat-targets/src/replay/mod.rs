@@ -575,7 +575,7 @@ mod tests {
         let duration = Some(Duration::from_millis(500));
         let turn = RecordedTurn { events, duration, ..RecordedTurn::default() };
         let recording = AgentRecording { turns: vec![turn], ..AgentRecording::default() };
-        let source = RecordingSource::File(Arc::new(recording), PathBuf::new());
+        let source = RecordingSource::File(Arc::new(recording), std::path::PathBuf::new());
         let target = ReplayTarget {
             source,
             display_path: String::new(),
