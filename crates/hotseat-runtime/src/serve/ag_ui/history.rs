@@ -43,6 +43,14 @@ struct RepeatedUserTurn<'s> {
     repeats: usize,
 }
 
+impl RepeatedUserTurn<'_> {
+    /// Returns the message of the turn as a new one, if the turn failed: a repeated request asks a failed question again.
+    fn repeated_message(&self, stored: &StoredThread<'_>) -> Option<NewUserMessage> {
+        let message = NewUserMessage { text: self.turn.user_text.clone(), id: client_id(self.turn).cloned() };
+        stored.turns[self.index].has_failed().then_some(message)
+    }
+}
+
 /// Returns the new input in these messages for a thread in `state`. `is_resumed` is true if the request answers approvals.
 ///
 /// # Errors
@@ -60,11 +68,15 @@ pub fn new_input(
     }
     let mut comparison = HistoryComparison::new(&stored, &kept);
     // Clients that leave the history to the server send only the new message.
-    if let [message @ ThreadMessage { body: MessageBody::User(text), id, .. }] = messages
-        && !(kept.len() == 1 && kept[0].turn.user_text == *text && !has_other_id(kept[0].turn, id))
-    {
-        let user = Some(new_user_message(&[(message, text)])?);
-        return Ok(NewInput { user, earlier, is_without_history: true, ..NewInput::default() });
+    if let [message @ ThreadMessage { body: MessageBody::User(text), .. }] = messages {
+        let sent = comparison.sent_turn(&kept, message, text)?;
+        let user = match sent {
+            None => Some(new_user_message(&[(message, text)])?),
+            Some(asked) => asked.repeated_message(&stored),
+        };
+        // The only message of a thread is its whole history.
+        let is_without_history = sent.is_none() || kept.len() > 1 || earlier.is_some();
+        return Ok(NewInput { user, earlier, is_without_history, ..NewInput::default() });
     }
     if messages.iter().all(|message| matches!(message.body, MessageBody::Tool { .. })) {
         for message in messages {
@@ -93,12 +105,9 @@ pub fn new_input(
         }
     }
     let HistoryComparison { results, received, .. } = comparison;
-    let user = match kept.last().map(|last| (last.turn, &stored.turns[last.index])) {
+    let user = match kept.last() {
         _ if !said.is_empty() => Some(new_user_message(&said)?),
-        // A repeated request asks a failed question again.
-        Some((turn, last)) if results.is_empty() && last.has_failed() => {
-            Some(NewUserMessage { text: turn.user_text.clone(), id: client_id(turn).cloned() })
-        }
+        Some(last) if results.is_empty() => last.repeated_message(&stored),
         _ => None,
     };
     let news = NewInput { results, user, earlier, is_without_history: false };
@@ -118,7 +127,7 @@ fn new_user_message(said: &[(&ThreadMessage, &str)]) -> Result<NewUserMessage, R
         check_user_text(&format!("messages[{}].content", message.place), text)?;
     }
     let texts: Vec<&str> = said.iter().map(|(_, text)| *text).collect();
-    let id = said.last().map(|(message, _)| message.id.as_str().into());
+    let id = said.last().map(|(message, _)| message.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
     Ok(NewUserMessage { text: texts.join("\n\n"), id })
 }
 
@@ -211,11 +220,6 @@ fn client_id(turn: &TurnState) -> Option<&Arc<str>> {
     }
 }
 
-/// True if the client gave another id to the message of a turn.
-fn has_other_id(turn: &TurnState, id: &str) -> bool {
-    client_id(turn).is_some_and(|known| **known != *id)
-}
-
 fn user_text(message: &ThreadMessage) -> Option<&str> {
     match &message.body {
         MessageBody::User(text) => Some(text),
@@ -256,6 +260,36 @@ impl<'s, 't> HistoryComparison<'s, 't> {
         }
         let (results, answered, received) = (Vec::new(), HashSet::new(), ReceivedMessages::default());
         HistoryComparison { stored, numbers, results, answered, received }
+    }
+
+    /// Returns the turn in which a message of the user was sent before: the one with its id. The message of a thread's only turn may
+    /// have no id; then the text counts.
+    ///
+    /// # Errors
+    /// If the message had another text.
+    fn sent_turn<'k>(
+        &self,
+        kept: &'k [RepeatedUserTurn<'s>],
+        message: &ThreadMessage,
+        text: &str,
+    ) -> Result<Option<&'k RepeatedUserTurn<'s>>, RequestError> {
+        let has_id = |turn: &TurnState| client_id(turn).is_some_and(|id| **id == *message.id);
+        let Some(index) = self.stored.turns.iter().rposition(|entry| has_id(entry.turn)) else {
+            let only = kept.first().filter(|only| kept.len() == 1 && client_id(only.turn).is_none());
+            return Ok(only.filter(|only| only.turn.user_text == text));
+        };
+        let number = self.numbers.get(&index).copied().unwrap_or_default();
+        let sent = kept.get(number).filter(|sent| sent.turn.user_text == text);
+        sent.map(Some).ok_or_else(|| {
+            let at = format!("messages[{}]", message.place);
+            let problem = format!(
+                "{at} has the id {:?} of the message of the user in turn {} of this thread and another text: the history of a thread \
+                 cannot be changed; give a new message an id of its own, or start a new thread with another threadId",
+                message.id,
+                number + 1
+            );
+            RequestError::conflict(problem).with_member(at)
+        })
     }
 
     /// Skips the messages of a stored turn, which is the one with this number among all of the user.

@@ -626,8 +626,60 @@ async fn client_may_send_only_new_messages() {
     let served = serve(&persona("Helper"), model).await;
     AgUiClient::new(&served, "t").say("first").await;
     let mut other = AgUiClient::new(&served, "t");
-    other.say("second").await;
+    other.messages.push(json!({"id": "second", "role": "user", "content": "second"}));
+    other.run(None).await;
     assert_eq!(other.last_text(), "Two.");
+}
+
+/// A client that sends only new messages and repeats a request whose answer it lost.
+#[tokio::test]
+async fn known_messages_are_not_new_in_any_turn() {
+    let model = scripted([
+        Rule::new().user("order").call_tool("look_up", json!({"order": "o-9"})).always(),
+        Rule::new().tool_result("look_up").say("It costs 42.5.").always(),
+        Rule::new().user("color").call_tool("pick", json!({"of": "a"})),
+        Rule::new().turn(6).fail_after(ModelErrorKind::Auth, "I would like"),
+        Rule::new().say("Hello.").always(),
+    ]);
+    let served = serve(&clerk_persona(), model).await;
+    let ask = async |id: &str, said: &str| {
+        let mut client = with_pick(&served, "t");
+        client.messages.push(json!({"id": id, "role": "user", "content": said}));
+        let body = client.body(None);
+        let response = served.post("/", &body).await;
+        match response.status().as_u16() {
+            200 => (200, events(&text(response).await).last().expect("an event")["type"].to_string()),
+            _ => rejection(response).await,
+        }
+    };
+    for (id, said, status, words) in [
+        ("a", "hi", 200, "RUN_FINISHED"),
+        ("a", "hi", 409, "contains no new message"),
+        ("b", "order 5", 200, "RUN_FINISHED"),
+        ("b", "order 5", 409, "contains no new message"),
+        ("b", "order 6", 409, "messages[0] has the id \"b\" of the message of the user in turn 2"),
+        ("a", "order 5", 409, "messages[0] has the id \"a\" of the message of the user in turn 1"),
+        ("a", "hi", 409, "contains no new message"),
+        ("c", "order 5", 200, "RUN_FINISHED"),
+        // Messages without an id are always new.
+        ("", "hi", 200, "RUN_FINISHED"),
+        ("", "hello", 200, "RUN_FINISHED"),
+        // A failed turn is repeated.
+        ("d", "please", 200, "RUN_ERROR"),
+        ("d", "another", 409, "in turn 6"),
+        ("d", "please", 200, "RUN_FINISHED"),
+        ("d", "please", 409, "contains no new message"),
+        ("e", "which color?", 200, "RUN_FINISHED"),
+        ("e", "which color?", 409, "answers none of the calls that are waiting"),
+    ] {
+        let (found, says) = ask(id, said).await;
+        assert!(found == status && says.contains(words), "{id} {said}: {words} in {found} {says}");
+    }
+    let thread = stored_thread(&served).await;
+    let messages = thread["messages"].as_array().expect("messages");
+    let said: Vec<&Value> =
+        messages.iter().filter(|message| message["role"] == "user").map(|message| &message["content"]).collect();
+    assert_eq!(said, ["hi", "order 5", "order 5", "hi", "hello", "please", "which color?"]);
 }
 
 #[tokio::test]
@@ -1094,7 +1146,9 @@ async fn client_may_have_a_part_of_a_cancelled_turn() {
     client.user("thanks");
     let (status, words) = client.send_rejected(None).await;
     assert!(status == 409 && words.contains("messages[1] is not an answer"), "{words}");
-    AgUiClient::new(&served, "t").say("thanks for now").await;
+    let mut other = AgUiClient::new(&served, "t");
+    other.messages.push(json!({"id": "other", "role": "user", "content": "thanks for now"}));
+    other.run(None).await;
     client.messages = part;
     client.user("thanks for now");
     client.messages.push(json!({"id": "t-t2-r1", "role": "assistant", "content": "You are welcome."}));
