@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::client::{ClientToolAnswer, RequestError, check_user_text};
+use super::super::client::{ClientToolAnswer, RequestError, check_user_text, repeated_result};
 use super::request::{MessageBody, ThreadCall, ThreadMessage};
 use super::stored_thread::{CallAnswerer, CallDifference, ReplyIndex, StoredThread};
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress, TurnCaller, TurnState};
@@ -233,8 +233,8 @@ struct HistoryComparison<'s, 't> {
     /// Index of the user's turn, with its repetitions as one, by index of the turn.
     numbers: HashMap<usize, usize>,
     results: Vec<(OperationAddress, ClientToolAnswer)>,
-    /// Calls that the results answer.
-    answered: HashSet<&'s str>,
+    /// Calls that the results answer, with the index of the result.
+    answered: HashMap<&'s str, usize>,
     received: ReceivedMessages<'s>,
 }
 
@@ -258,7 +258,7 @@ impl<'s, 't> HistoryComparison<'s, 't> {
             }
             numbers.insert(index, number);
         }
-        let (results, answered, received) = (Vec::new(), HashSet::new(), ReceivedMessages::default());
+        let (results, answered, received) = (Vec::new(), HashMap::new(), ReceivedMessages::default());
         HistoryComparison { stored, numbers, results, answered, received }
     }
 
@@ -426,8 +426,14 @@ impl<'s, 't> HistoryComparison<'s, 't> {
         };
         match (call.answered_by, call.result.is_some()) {
             (CallAnswerer::WaitingClient, _) => {
-                if self.answered.insert(id) {
-                    self.results.push((call.at.clone(), result.clone()));
+                let index = *self.answered.entry(id).or_insert(self.results.len());
+                match self.results.get(index) {
+                    None => self.results.push((call.at.clone(), result.clone())),
+                    Some((_, known)) if known == result => {}
+                    Some(_) => {
+                        let problem = repeated_result(&at, id);
+                        return Err(RequestError::bad_request(format!("{at}.toolCallId"), problem));
+                    }
                 }
                 Ok(())
             }

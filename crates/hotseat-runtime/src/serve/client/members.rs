@@ -131,6 +131,13 @@ pub fn check_user_text(member: &str, text: &str) -> Result<(), RequestError> {
     }
 }
 
+/// Says that a message has a second result of a call, which differs from the first one.
+pub fn repeated_result(at: &str, call: &str) -> String {
+    format!(
+        "{at}: tool call {call:?} is answered twice, with different results; send one message for each call"
+    )
+}
+
 /// A tool of the client.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]

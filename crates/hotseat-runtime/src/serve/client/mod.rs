@@ -14,7 +14,7 @@ pub use exchange::{
 };
 pub use members::{
     check_id, check_user_text, client_tool, client_tools, content_string, describe_problem, nullable,
-    parse_body, parse_json, parse_member,
+    parse_body, parse_json, parse_member, repeated_result,
 };
 pub use request_error::{RequestError, RequestErrorKind};
 pub use translate::{

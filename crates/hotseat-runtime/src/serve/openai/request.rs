@@ -1,6 +1,6 @@
 //! Requests of chat completions.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 use hotseat_model::ModelTool;
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::client::{
     RequestError, check_user_text, client_tool, content_string, nullable, parse_body, parse_member,
+    repeated_result,
 };
 use crate::conversation::ContextEntry;
 
@@ -154,7 +155,8 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
     reject_unsupported(&written)?;
     let mut context = Vec::new();
     let mut messages = Vec::new();
-    let mut made_calls: HashSet<String> = HashSet::new();
+    // The calls of the agent, each with its result once it has one.
+    let mut made_calls: HashMap<String, Option<String>> = HashMap::new();
     let mut last_place = 0;
     for (place, value) in written.messages.into_iter().enumerate() {
         let at = format!("messages[{place}]");
@@ -167,7 +169,7 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
             "user" => CompletionMessage::User(content),
             "assistant" => {
                 let calls = message.tool_calls;
-                made_calls.extend(calls.iter().map(|call| call.id.clone()));
+                made_calls.extend(calls.iter().map(|call| (call.id.clone(), None)));
                 CompletionMessage::Assistant { text: content, calls }
             }
             "tool" => {
@@ -175,10 +177,8 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
                     let at = format!("{at}.tool_call_id");
                     return Err(RequestError::bad_request(at, "a tool message needs `tool_call_id`"));
                 };
-                // A request has the whole history, also after a restart.
-                if !made_calls.contains(&call) {
-                    let message = format!("{at}: no assistant message before it has the tool call {call:?}");
-                    return Err(RequestError::bad_request(format!("{at}.tool_call_id"), message));
+                if !add_result(&mut made_calls, &at, &call, &content)? {
+                    continue;
                 }
                 CompletionMessage::Tool { call, content }
             }
@@ -226,6 +226,26 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
         include_usage: written.stream_options.include_usage,
         show_tools: written.show_tools,
     })
+}
+
+/// Adds a result to its call. Returns false if the call has just this result already.
+fn add_result(
+    made_calls: &mut HashMap<String, Option<String>>,
+    at: &str,
+    call: &str,
+    content: &str,
+) -> Result<bool, RequestError> {
+    let problem = match made_calls.get_mut(call) {
+        Some(result @ None) => {
+            *result = Some(content.to_string());
+            return Ok(true);
+        }
+        Some(Some(known)) if known == content => return Ok(false),
+        Some(Some(_)) => repeated_result(at, call),
+        // A request has the whole history, also after a restart.
+        None => format!("{at}: no assistant message before it has the tool call {call:?}"),
+    };
+    Err(RequestError::bad_request(format!("{at}.tool_call_id"), problem))
 }
 
 /// Rejects options that would change the answer and are not supported. Model settings such as the temperature

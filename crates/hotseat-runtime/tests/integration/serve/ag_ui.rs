@@ -294,6 +294,41 @@ async fn calls_may_be_answered_individually() {
     assert_eq!(told.last().unwrap()["outcome"], json!({"type": "success"}));
 }
 
+/// A second result of a call is refused before the agent has received any.
+#[tokio::test]
+async fn a_call_has_one_result() {
+    let served = serve(&persona("Helper"), client_tool_model()).await;
+    for whole in [true, false] {
+        let thread = format!("t-{whole}");
+        let mut client = with_pick(&served, &thread);
+        client.say("two of them").await;
+        let (first, second) = (format!("{thread}-t1-k1"), format!("{thread}-t1-k2"));
+        if !whole {
+            client.messages.clear();
+        }
+        let asked = client.messages.clone();
+        client.tool_result(&first, "approved");
+        client.tool_result(&first, "DENIED");
+        client.tool_result(&second, "b");
+        let body = client.body(None);
+        let response = served.post("/", &body).await;
+        assert_eq!(response.status(), 400);
+        let error: Value = serde_json::from_str(&text(response).await).expect("an error");
+        assert_eq!(error["error"]["param"], format!("messages[{}].toolCallId", asked.len() + 1), "{error}");
+        assert!(
+            error["error"]["message"].as_str().expect("a message").contains("is answered twice"),
+            "{error}"
+        );
+        // The same result again is the same result.
+        client.messages = asked;
+        client.tool_result(&first, "approved");
+        client.tool_result(&first, "approved");
+        client.tool_result(&second, "b");
+        let told = client.run(None).await;
+        assert_eq!(told.last().expect("an event")["outcome"], json!({"type": "success"}));
+    }
+}
+
 #[tokio::test]
 async fn new_user_message_abandons_open_call() {
     let served = serve(&persona("Helper"), client_tool_model()).await;
@@ -677,8 +712,11 @@ async fn known_messages_are_not_new_in_any_turn() {
     }
     let thread = stored_thread(&served).await;
     let messages = thread["messages"].as_array().expect("messages");
-    let said: Vec<&Value> =
-        messages.iter().filter(|message| message["role"] == "user").map(|message| &message["content"]).collect();
+    let said: Vec<&Value> = messages
+        .iter()
+        .filter(|message| message["role"] == "user")
+        .map(|message| &message["content"])
+        .collect();
     assert_eq!(said, ["hi", "order 5", "order 5", "hi", "hello", "please", "which color?"]);
 }
 

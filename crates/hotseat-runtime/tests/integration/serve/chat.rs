@@ -230,6 +230,43 @@ async fn client_runs_its_own_tools() {
     }
 }
 
+/// A second result of a call is refused before the agent has received any.
+#[tokio::test]
+async fn a_call_has_one_result() {
+    let model = scripted([
+        Rule::new()
+            .user("colors")
+            .call_tool("pick", json!({"of": "a"}))
+            .call_tool("pick", json!({"of": "b"})),
+        Rule::new().tool_result("pick").say("You picked {{ result }}."),
+        Rule::new().user("thanks").say("You are welcome."),
+    ]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut chat = ChatClient::new(&served, "helper", false);
+    chat.tools = pick();
+    let choice = chat.say("two colors").await;
+    let call = |index: usize| choice["message"]["tool_calls"][index]["id"].clone();
+    let result = |call: Value, content: &str| json!({"role": "tool", "tool_call_id": call, "content": content});
+    let asked = chat.messages.clone();
+    for (results, place) in [
+        ([result(call(0), "red"), result(call(0), "green"), result(call(1), "blue")], 3),
+        ([result(call(0), "red"), result(call(1), "blue"), result(call(1), "green")], 4),
+    ] {
+        chat.messages = [&asked[..], &results].concat();
+        let response = served.post("/v1/chat/completions", &chat.body()).await;
+        assert_eq!(response.status(), 400);
+        let error: Value = serde_json::from_str(&text(response).await).unwrap();
+        assert_eq!(error["error"]["param"], format!("messages[{place}].tool_call_id"), "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("is answered twice"), "{error}");
+    }
+    // The same result again is the same result, now and in the history.
+    chat.messages =
+        [&asked[..], &[result(call(0), "red"), result(call(0), "red"), result(call(1), "blue")]].concat();
+    assert_eq!(chat.next_choice().await["message"]["content"], "You picked blue.");
+    assert_eq!(chat.say("thanks").await["message"]["content"], "You are welcome.");
+    assert_eq!(served.host.conversations().await.unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn agent_tools_are_hidden() {
     for stream in [false, true] {
