@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -471,6 +471,12 @@ struct BufferedBody {
 
 async fn read_body(request: Request, shared: &ServerState) -> Result<BufferedBody, RequestError> {
     let longest = shared.options.max_body_bytes;
+    let too_large =
+        || RequestError::new(RequestErrorKind::TooLarge, format!("the body is longer than {longest} bytes"));
+    // A client that announces its length need not send it.
+    if request.body().size_hint().lower() > longest as u64 {
+        return Err(too_large());
+    }
     let (mut whole, mut room) = (Vec::new(), None::<OwnedSemaphorePermit>);
     let mut pieces = request.into_body().into_data_stream();
     while let Some(piece) = pieces.next().await {
@@ -478,8 +484,7 @@ async fn read_body(request: Request, shared: &ServerState) -> Result<BufferedBod
             RequestError::new(RequestErrorKind::BadRequest, format!("the body is incomplete: {error}"))
         })?;
         if whole.len() + piece.len() > longest {
-            let message = format!("the body is longer than {longest} bytes");
-            return Err(RequestError::new(RequestErrorKind::TooLarge, message));
+            return Err(too_large());
         }
         whole.extend_from_slice(&piece);
         let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);

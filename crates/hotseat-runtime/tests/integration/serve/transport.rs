@@ -71,6 +71,23 @@ async fn body_must_be_json_within_size_limit() {
     assert_eq!(send(request.body(hello())).await.status(), 200);
 }
 
+/// The client has not sent the body, and does not send it.
+#[tokio::test]
+async fn announced_length_of_a_body_is_checked_before_the_body_arrives() {
+    let served = start_server().await;
+    for path in ["/", "/v1/chat/completions"] {
+        for expect in ["", "expect: 100-continue\r\n"] {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{expect}\
+                 content-length: 8388609\r\n\r\n"
+            );
+            let answer = exchange(&served, &head).await;
+            assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+            assert!(answer.contains("the body is longer than 8388608 bytes"), "{answer}");
+        }
+    }
+}
+
 /// Values take far more memory than their text.
 #[tokio::test]
 async fn body_has_a_limited_number_of_values() {
