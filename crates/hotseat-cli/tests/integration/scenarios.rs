@@ -62,6 +62,54 @@ fn each_scenario_becomes_a_case() {
     assert_eq!(listed.code, 0, "{listed}");
 }
 
+/// A list would be a set of characters, the point of a number any character, and the word "null" is in no answer.
+#[test]
+fn values_that_are_no_texts_are_literal_in_patterns() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .tool("c1", "book", &json!({"city": "Berlin"}), Some(json!("ok")))
+            .text("It costs 1205 EUR. Your PIN is 1000 and 1000000000000000000000.")
+            .finished()
+    });
+    let project = |checks: &str| {
+        let suite = format!(
+            "name: a\nscenarios: [{{ name: b, goal: g, cities: [Paris, Rome], price: 12.5, whole: 12.0, tool: null, pin: 1000.0, large: 1e21 }}]\nturns: [{{ user: hi, assert: {checks} }}]\n"
+        );
+        Project::with_agent(&agent).suite("a", &suite)
+    };
+    for checks in [
+        "{ tools: { require: [{ name: book, args_match: { city: '${scenario.cities}' } }] } }",
+        "{ text: { must_match: ['^It costs ${scenario.price} EUR'] } }",
+        "{ text: { must_match: ['${scenario.cities}'] } }",
+        "[{ type: regex, pattern: 'costs ${scenario.price} EUR' }]",
+        "[{ type: tool_called, name: book, where: { city: { regex: '[${scenario.cities}]{6}x?' } } }]",
+        "[{ type: not_contains, value: 'PIN is ${scenario.pin}' }]",
+    ] {
+        let tested = project(checks).test(&[]);
+        assert_eq!(tested.case("a: b")["status"], "failed", "{checks}: {}", tested.output);
+        assert_eq!(tested.case("a: b")["failure"]["kind"], "assertion", "{checks}: {}", tested.output);
+    }
+    for checks in [
+        "[{ type: regex, pattern: 'PIN is ${scenario.pin} ' }]",
+    ] {
+        project(checks).test(&[]).assert_all_passed();
+    }
+    for checks in [
+        "{ text: { must_not_match: '${scenario.tool}' } }",
+        "{ tools: { forbid: ['${scenario.tool}'] } }",
+        "{ tools: { require: [{ name: book, args_not_match: { city: '${scenario.tool}' } }] } }",
+        "[{ type: regex, pattern: '${scenario.tool}', negate: true }]",
+        "[{ type: tool_called, name: '${scenario.tool}', negate: true }]",
+        "[{ type: not_contains, value: 'x${scenario.tool}' }]",
+    ] {
+        let output = project(checks).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{checks}: {output}");
+        let message = "variable `scenario.tool` is null, expected a value for a text";
+        assert!(output.stderr.contains(message), "{checks}: {output}");
+    }
+}
+
 #[test]
 fn case_ids_are_stable_when_data_moves_or_changes() {
     let agent = agent();

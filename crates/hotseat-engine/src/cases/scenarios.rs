@@ -8,16 +8,14 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::shape::{CASE, SCENARIO_SET};
-use super::variables::{
-    FilledValue, TextUse, ValuePosition, escape, fill_texts, no_name_message, text_kind, value_in_text,
-};
+use super::variables::{FilledValue, TextFiller, TextUse, escape, fill_texts};
 use crate::digest::short_digest;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, NodeView, SourceSpan, SourceText, check, json,
     source_from_bytes, yaml,
 };
 use hotseat_targets::recorder::SecretRedactor;
-use hotseat_trace::{canonical_text, filled_text};
+use hotseat_trace::canonical_text;
 
 /// Maximum number of scenarios in the document of a case, which is read once for each of them.
 pub(super) const MAX_INLINE_SCENARIOS: usize = 500;
@@ -352,34 +350,30 @@ impl CaseScenario {
         text_use: TextUse,
         redactor: &SecretRedactor,
     ) -> Result<FilledValue, Vec<String>> {
-        let mut out = String::new();
-        let mut wrong = Vec::new();
+        let mut filler = TextFiller::new(text, kind, text_use, redactor);
         let mut rest = text;
         while let Some((before, name, behind)) = next_variable(rest) {
-            out.push_str(before);
+            filler.push(before);
             match self.field_value(name) {
-                None => wrong.push(format!("it has no `{name}`")),
-                Some(Json::String(value)) => {
-                    let around = ValuePosition { text, before: &out, after: behind };
-                    match value_in_text(value, text_kind(kind), around, text_use, redactor) {
-                        Some(value) => out.push_str(&escape(&value)),
-                        None => wrong.push(no_name_message(name)),
-                    }
-                }
+                None => filler.report(format!("it has no `{name}`")),
                 // A value that is not text replaces the whole text if its kind allows it.
+                Some(value)
+                    if !value.is_string()
+                        && text.len() == name.len() + "${}".len()
+                        && kind.accepts_type_of(&DocumentNode::from(value.clone()).value) =>
+                {
+                    return Ok(FilledValue::Json(escape_variables(value.clone())));
+                }
                 Some(value) => {
-                    let alone = before.is_empty() && behind.is_empty() && out.is_empty();
-                    let as_node = DocumentNode::from(value.clone());
-                    if alone && kind.accepts_type_of(&as_node.value) {
-                        return Ok(FilledValue::Json(escape_variables(value.clone())));
+                    if let Some(text) = filler.text_of(name, value, behind) {
+                        filler.push(&escape(&text));
                     }
-                    out.push_str(&escape(&filled_text(value)));
                 }
             }
             rest = behind;
         }
-        out.push_str(rest);
-        if wrong.is_empty() { Ok(FilledValue::Text(out)) } else { Err(wrong) }
+        filler.push(rest);
+        filler.finish()
     }
 
     /// Returns the value at a dotted path.

@@ -189,35 +189,89 @@ pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: 
     });
 }
 
-/// A text, and its parts around a variable. Those before it are filled in.
-#[derive(Clone, Copy)]
-pub(super) struct ValuePosition<'t> {
-    pub(super) text: &'t str,
-    pub(super) before: &'t str,
-    pub(super) after: &'t str,
-}
-
-/// Returns the value of a variable as a part of a text. Patterns match it literally; a JSON path takes it as a name, unless it is
-/// the whole path. `None` if it is no such name.
-pub(super) fn value_in_text(
-    value: &str,
-    kind: &Kind,
-    ValuePosition { text, before, after }: ValuePosition<'_>,
+/// A text whose variables are being replaced by values.
+pub(super) struct TextFiller<'t> {
+    text: &'t str,
+    kind: &'t Kind,
     text_use: TextUse,
-    redactor: &SecretRedactor,
-) -> Option<String> {
-    match kind {
-        Kind::JsonPath if !before.is_empty() || !after.is_empty() => {
-            hotseat_checks::name_in_path(before, value)
-        }
-        kind if is_pattern(text, kind) => Some(escape_in_pattern(value, (before, after), text_use, redactor)),
-        _ => Some(value.to_string()),
-    }
+    redactor: &'t SecretRedactor,
+    filled: String,
+    empty_variables: Vec<String>,
+    errors: Vec<String>,
 }
 
-/// Message for a variable in a JSON path that [`value_in_text`] refuses.
-pub(super) fn no_name_message(name: &str) -> String {
-    format!("variable `{name}` is no plain name; within a JSON path write `['${{{name}}}']`")
+impl<'t> TextFiller<'t> {
+    /// Begins to fill a text of an expected kind.
+    pub(super) fn new(
+        text: &'t str,
+        kind: &'t Kind,
+        text_use: TextUse,
+        redactor: &'t SecretRedactor,
+    ) -> TextFiller<'t> {
+        TextFiller {
+            text,
+            kind: text_kind(kind),
+            text_use,
+            redactor,
+            filled: String::with_capacity(text.len()),
+            empty_variables: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Appends a part of the filled text.
+    pub(super) fn push(&mut self, part: &str) {
+        self.filled.push_str(part);
+    }
+
+    /// Adds an error.
+    pub(super) fn report(&mut self, message: String) {
+        self.errors.push(message);
+    }
+
+    /// Returns the value of a variable as the next part of the text, or `None` after reporting an error. Patterns match it
+    /// literally; a JSON path takes it as a name, unless it is the whole path. `after` is the text behind the variable.
+    pub(super) fn text_of(&mut self, name: &str, value: &Json, after: &str) -> Option<String> {
+        // No agent says what an absent value would be.
+        if value.is_null() && self.text_use == TextUse::Assertion {
+            self.report(format!("variable `{name}` is null, expected a value for a text"));
+            return None;
+        }
+        let value = filled_text(value);
+        if value.is_empty() {
+            self.empty_variables.push(name.to_string());
+        }
+        match self.kind {
+            Kind::JsonPath if !self.filled.is_empty() || !after.is_empty() => {
+                let key = hotseat_checks::name_in_path(&self.filled, &value);
+                if key.is_none() {
+                    self.report(format!(
+                        "variable `{name}` is no plain name; within a JSON path write `['${{{name}}}']`"
+                    ));
+                }
+                key
+            }
+            kind if is_pattern(self.text, kind) => {
+                Some(escape_in_pattern(&value, (&self.filled, after), self.text_use, self.redactor))
+            }
+            _ => Some(value),
+        }
+    }
+
+    /// Returns the filled text.
+    ///
+    /// # Errors
+    /// All errors of its variables.
+    pub(super) fn finish(mut self) -> Result<FilledValue, Vec<String>> {
+        if let [name, ..] = self.empty_variables.as_slice()
+            && is_pattern(self.text, self.kind)
+            && Pattern::is_universal(self.filled.strip_prefix(PATTERN_PREFIX).unwrap_or(&self.filled))
+        {
+            let message = format!("variable `{name}` is empty, so that every text matches this pattern");
+            self.report(message);
+        }
+        if self.errors.is_empty() { Ok(FilledValue::Text(self.filled)) } else { Err(self.errors) }
+    }
 }
 
 /// Returns a value as a part of a pattern that matches it literally, between the texts around it.
@@ -258,7 +312,7 @@ fn ends_in_class(pattern: &str) -> bool {
 const PATTERN_PREFIX: &str = "regex:";
 
 /// True for regular expressions, also for those among expected values.
-pub(super) fn is_pattern(text: &str, kind: &Kind) -> bool {
+fn is_pattern(text: &str, kind: &Kind) -> bool {
     match kind {
         Kind::Pattern => true,
         Kind::ExpectedJson => text.starts_with(PATTERN_PREFIX),
@@ -495,7 +549,6 @@ fn fill_variables(
     variables: VariableScope<'_>,
 ) -> Result<FilledValue, Vec<String>> {
     let parts = parse_parts(text).map_err(|words| vec![words])?;
-    let mut missing = Vec::new();
     if let [part] = parts.as_slice()
         && let Some(value) = hook_variable(part, variables)
     {
@@ -505,84 +558,65 @@ fn fill_variables(
             _ => {}
         }
     }
-    let mut out = String::with_capacity(text.len());
-    let (mut hook_variables, mut empty_variables) = (Vec::new(), Vec::new());
+    let mut filler = TextFiller::new(text, kind, text_use, variables.redactor);
     for (at, part) in parts.iter().enumerate() {
-        let value = match *part {
+        let value = match part {
             TextPart::Text(text) => {
-                out.push_str(text);
+                filler.push(text);
                 continue;
             }
-            TextPart::Escaped => "${".to_string(),
-            TextPart::Environment(name) => match variables.environment.get(name) {
-                Some(value) => {
-                    empty_variables.extend(value.is_empty().then_some(name));
-                    value.clone()
-                }
-                None => {
-                    missing.push(format!("environment variable `{name}` is not set"));
-                    continue;
-                }
-            },
-            TextPart::Mcp(server) => match variables.mcp.address(server) {
-                Ok(Some(address)) => address,
-                Ok(None) => format!("${{MCP.{server}.url}}"),
-                Err(error) => {
-                    missing.push(error.to_string());
-                    continue;
-                }
-            },
-            TextPart::Model(model) => match variables.mcp.address(&format!("{MODEL_PREFIX}{model}")) {
-                Ok(Some(address)) => address,
-                Ok(None) => format!("${{MODELS.{model}.url}}"),
-                Err(error) => {
-                    missing.push(error.to_string());
-                    continue;
-                }
-            },
-            TextPart::Given(name) => match hook_variable(part, variables) {
-                // No agent says what an absent value would be.
-                Some(Json::Null) if text_use == TextUse::Assertion => {
-                    missing.push(format!("variable `{name}` is null, expected a value for a text"));
-                    continue;
-                }
-                Some(value) => {
-                    hook_variables.push(name);
-                    empty_variables.extend((value == "").then_some(name));
-                    filled_text(value)
-                }
-                // A hook may set a plain name.
-                None if variables.allow_undefined && matches!(kind, Kind::JsonPath) => {
-                    "undefined".to_string()
-                }
-                None if variables.allow_undefined => format!("${{{name}}}"),
-                None => {
-                    missing.push(undefined_message(name, variables));
-                    continue;
-                }
-            },
+            part => part_value(part, kind, variables),
         };
         let after = match parts.get(at + 1) {
             Some(TextPart::Text(text)) => text,
             _ => "",
         };
-        let around = ValuePosition { text, before: &out, after };
-        match value_in_text(&value, kind, around, text_use, variables.redactor) {
-            Some(value) => out.push_str(&value),
-            None => missing.push(no_name_message(&part.name())),
+        match value {
+            Ok(value) => {
+                if let Some(text) = filler.text_of(&part.name(), &value, after) {
+                    filler.push(&text);
+                }
+            }
+            Err(message) => filler.report(message),
         }
     }
+    let mut of_hooks = parts.iter().filter(|part| hook_variable(part, variables).is_some());
     // The shape was checked before hooks set their variables. No tool has an empty name, so none would be forbidden.
-    if let (Kind::NonEmptyText, "", [name, ..]) = (kind, out.trim(), hook_variables.as_slice()) {
-        missing.push(format!("variable `{name}` is empty, expected a text that is not empty"));
-    }
-    if let [name, ..] = empty_variables.as_slice()
-        && is_pattern(text, kind)
-        && Pattern::is_universal(out.strip_prefix(PATTERN_PREFIX).unwrap_or(&out))
+    if let (Kind::NonEmptyText, "", [], Some(part)) =
+        (kind, filler.filled.trim(), filler.errors.as_slice(), of_hooks.next())
     {
-        missing.push(format!("variable `{name}` is empty, so that every text matches this pattern"));
+        filler.report(format!("variable `{}` is empty, expected a text that is not empty", part.name()));
     }
-    if missing.is_empty() { Ok(FilledValue::Text(out)) } else { Err(missing) }
+    filler.finish()
+}
+
+/// Returns the value of a variable.
+///
+/// # Errors
+/// If it is not defined.
+fn part_value(part: &TextPart<'_>, kind: &Kind, variables: VariableScope<'_>) -> Result<Json, String> {
+    let unresolved = || Json::from(format!("${{{}}}", part.name()));
+    let address = |server: &str| match variables.mcp.address(server) {
+        Ok(address) => Ok(address.map_or_else(unresolved, Json::from)),
+        Err(error) => Err(error.to_string()),
+    };
+    match *part {
+        TextPart::Text(text) => Ok(text.into()),
+        TextPart::Escaped => Ok("${".into()),
+        TextPart::Environment(name) => match variables.environment.get(name) {
+            Some(value) => Ok(value.as_str().into()),
+            None => Err(format!("environment variable `{name}` is not set")),
+        },
+        TextPart::Mcp(server) => address(server),
+        TextPart::Model(model) => address(&format!("{MODEL_PREFIX}{model}")),
+        TextPart::Given(name) => match hook_variable(part, variables) {
+            Some(value) => Ok(value.clone()),
+            // A hook may set a plain name.
+            None if variables.allow_undefined && matches!(kind, Kind::JsonPath) => Ok("undefined".into()),
+            None if variables.allow_undefined => Ok(unresolved()),
+            None => Err(undefined_message(name, variables)),
+        },
+    }
 }
 
 fn hook_variable<'v>(part: &TextPart<'_>, variables: VariableScope<'v>) -> Option<&'v Json> {
@@ -671,7 +705,7 @@ fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
 }
 
 /// Returns the kind for a text if several kinds are allowed.
-pub(super) fn text_kind(kind: &Kind) -> &Kind {
+fn text_kind(kind: &Kind) -> &Kind {
     match kind {
         Kind::OneOf(kinds) => {
             let text = NodeValue::String(String::new());
