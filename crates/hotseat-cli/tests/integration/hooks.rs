@@ -590,6 +590,22 @@ fn variables_in_expected_values_are_texts() {
     }
 }
 
+/// The agent repeats the number as it was sent.
+#[test]
+fn number_of_a_hook_has_one_text() {
+    for number in ["100.0", "1e21", "2.5"] {
+        let case = |name: &str, check: &str| {
+            format!(
+                "name: {name}\nhooks: [{{ cmd: [echo, '{{\"N\": {number}}}'] }}]\nturns: [{{ user: 'pay ${{N}}', assert: [{{ type: {check}, value: '${{N}}' }}] }}]\n"
+            )
+        };
+        let suite = format!("{}---\n{}", case("said", "contains"), case("forbidden", "not_contains"));
+        let tested = Project::with_agent(&echo_agent()).suite("a", &suite).test(&[]);
+        assert_eq!(tested.case("said")["status"], "passed", "{}", tested.output);
+        tested.assert_failure("forbidden", "assertion", &["pay "]);
+    }
+}
+
 /// As a text, the number would be compared with no number.
 #[test]
 fn number_of_a_hook_is_a_limit_of_a_condition() {

@@ -84,13 +84,17 @@ fn values_that_are_no_texts_are_literal_in_patterns() {
         "{ text: { must_match: ['${scenario.cities}'] } }",
         "[{ type: regex, pattern: 'costs ${scenario.price} EUR' }]",
         "[{ type: tool_called, name: book, where: { city: { regex: '[${scenario.cities}]{6}x?' } } }]",
+        "[{ type: not_contains, value: '${scenario.pin}' }]",
         "[{ type: not_contains, value: 'PIN is ${scenario.pin}' }]",
+        "[{ type: not_contains, value: '${scenario.large}' }]",
     ] {
         let tested = project(checks).test(&[]);
         assert_eq!(tested.case("a: b")["status"], "failed", "{checks}: {}", tested.output);
         assert_eq!(tested.case("a: b")["failure"]["kind"], "assertion", "{checks}: {}", tested.output);
     }
     for checks in [
+        "[{ type: contains, value: '${scenario.pin}' }]",
+        "[{ type: contains, value: ['${scenario.pin}', PIN] }]",
         "[{ type: regex, pattern: 'PIN is ${scenario.pin} ' }]",
     ] {
         project(checks).test(&[]).assert_all_passed();

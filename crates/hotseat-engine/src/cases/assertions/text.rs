@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::prelude::*;
 use hotseat_checks::{AnswerEquals, ContainsText, MatchMode, Pattern, RegexCheck, TurnSelection};
 use hotseat_document::SourceSpan;
+use hotseat_trace::{filled_text, plain_text};
 
 document_shape! {
     /// The turns to evaluate. Default: all turns of a visit for assertions of a topic, else the last turn.
@@ -65,7 +66,8 @@ fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagno
         .one_or_many()
         .map(|view| {
             let value = view.json();
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            // The number of a variable has the same text as within a message.
+            let text = if view.written().is_some() { plain_text(&value) } else { filled_text(&value) };
             if text.is_empty() {
                 diagnostics.report(view.place(), "an empty text is contained in every answer");
             } else if value.is_null() {
