@@ -657,7 +657,7 @@ pub struct TranscriptArgs {
     /// Skip invalid conversations instead of failing.
     #[arg(long)]
     pub skip_invalid: bool,
-    /// Overwrite an existing suite.
+    /// Replace an existing suite, and recordings of other conversations with the same ids.
     #[arg(long)]
     pub force: bool,
 }

@@ -34,9 +34,10 @@ pub fn run(args: ImportArgs, context: &CliContext) -> ExitStatus {
             .report_error("--writes cannot be used with --expect none: --writes adds assertions, --expect none disables them");
         return ExitStatus::Usage;
     }
-    let shown = args.file.display().to_string();
     let (file, folder) = (context.folder.join(&args.file), context.folder.join(&args.output));
-    match openai_transcripts(&file, &shown, &folder, &options) {
+    let shown =
+        |path: &Path| args.output.join(path.strip_prefix(&folder).unwrap_or(path)).display().to_string();
+    match openai_transcripts(&file, &args.file.display().to_string(), &folder, &options) {
         Ok(imported) => {
             let words = describe_import(&imported, &args);
             context.print(|out| writeln!(out, "{words}"))
@@ -48,18 +49,26 @@ pub fn run(args: ImportArgs, context: &CliContext) -> ExitStatus {
             }
             ExitStatus::Usage
         }
-        Err(ImportError::Exists(_)) => {
-            let help = "pass --force to replace it, or another folder with -o";
-            let suite = args.output.join(suite_file_name(&args.file));
-            context
-                .report_errors([Diagnostic::new(format!("{} already exists", suite.display())).help(help)]);
-            ExitStatus::Usage
+        Err(ImportError::Exists(suite)) => {
+            reject_existing(&format!("{} already exists", shown(&suite)), context)
+        }
+        Err(ImportError::Recorded(recording, id)) => {
+            let recording = shown(&recording);
+            let message = format!("{recording} records another conversation with the id `{}`", shown_id(&id));
+            reject_existing(&message, context)
         }
         Err(ImportError::NotWritable(path, error)) => {
             context.report_error(format!("cannot write {}: {error}", path.display()));
             ExitStatus::RunError
         }
     }
+}
+
+/// Refuses to replace a file of an earlier import.
+fn reject_existing(message: &str, context: &CliContext) -> ExitStatus {
+    let help = "pass --force to replace it, or another folder with -o";
+    context.report_errors([Diagnostic::new(message).help(help)]);
+    ExitStatus::Usage
 }
 
 /// Summarises the import: written files, omitted messages and the next command.
@@ -150,9 +159,4 @@ fn unusable_ids_note(unusable: &ReplacedIds) -> String {
 /// An id on a line, shortened.
 fn shown_id(id: &str) -> String {
     one_line(id, MAX_ID_COLUMNS)
-}
-
-fn suite_file_name(file: &Path) -> String {
-    let stem = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    format!("{stem}.test.jsonl")
 }

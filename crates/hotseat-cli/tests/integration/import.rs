@@ -460,6 +460,37 @@ fn keeps_existing_suite() {
     replay(&project, "out/a.test.jsonl").assert_all_passed();
 }
 
+/// The first suite would be replayed on conversations of the second.
+#[test]
+fn keeps_recordings_of_another_import() {
+    let conversation = |id: &str, answer: &str| json!({"id": id, "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": answer}]});
+    let project = Project::empty()
+        .file("a.json", &json!([conversation("new", "x"), conversation("same", "A")]).to_string())
+        .file("b.json", &json!([conversation("other", "y"), conversation("same", "B")]).to_string())
+        .file("copy.json", &conversation("same", "A").to_string());
+    assert_eq!(run_import(&project, &["a.json", "-o", "out"]).code, 0);
+    let files = || {
+        let folder = std::fs::read_dir(project.workspace.path("out/recordings")).unwrap();
+        let mut files: Vec<_> =
+            folder.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+        files.sort();
+        files
+    };
+    let before = files();
+    let output = run_import(&project, &["b.json", "-o", "out"]);
+    assert_eq!(output.code, 2, "{output}");
+    for words in ["out/recordings/same--", "records another conversation with the id `same`", "pass --force"]
+    {
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+    assert!(files() == before && !project.workspace.path("out/b.test.jsonl").exists());
+    assert_eq!(run_import(&project, &["copy.json", "-o", "out"]).code, 0);
+    assert_eq!(run_import(&project, &["b.json", "-o", "out", "--cases-only"]).code, 0);
+    assert_eq!(files(), before);
+    assert_eq!(run_import(&project, &["b.json", "-o", "out", "--force"]).code, 0);
+    assert_ne!(files(), before);
+}
+
 #[test]
 fn rejects_invalid_usage() {
     let project = Project::empty().file("a.json", &refund_conversation().to_string()).file("taken", "");

@@ -30,7 +30,7 @@ pub struct ImportOptions {
     pub cases_only: bool,
     /// True to omit invalid conversations.
     pub skip_invalid: bool,
-    /// True to replace an existing suite.
+    /// True to replace an existing suite and recordings of other conversations.
     pub force: bool,
 }
 
@@ -95,13 +95,15 @@ pub enum ImportError {
     Invalid(Vec<Diagnostic>, usize),
     /// The suite already exists.
     Exists(PathBuf),
+    /// The recording of a case, with this id, is that of another conversation.
+    Recorded(PathBuf, String),
     /// A file cannot be written.
     NotWritable(PathBuf, io::Error),
 }
 
 /// Imports conversations in OpenAI's message format into a folder. The file is read twice, one conversation
-/// at a time: to find all errors, then to write. Fails if the file is invalid, in which case nothing is
-/// written, or if a file cannot be written.
+/// at a time: to find all errors, then to write. Fails if the file is invalid or a file of another import would be replaced, in
+/// which case nothing is written, or if a file cannot be written.
 pub fn openai_transcripts(
     path: &Path,
     shown: &str,
@@ -118,13 +120,13 @@ pub fn openai_transcripts(
         let values = json::values(Arc::from(shown), BufReader::new(file), "conversations");
         Ok(TranscriptReader::new(values.allow_after_lists()))
     };
-    check_all(open()?, shown, options)?;
+    let recordings = (!options.cases_only).then(|| folder.join(RECORDINGS_FOLDER));
+    check_all(open()?, shown, recordings.as_deref(), options)?;
 
     let not_writable = |path: &Path| {
         let path = path.to_path_buf();
         move |error: io::Error| ImportError::NotWritable(path, error)
     };
-    let recordings = (!options.cases_only).then(|| folder.join(RECORDINGS_FOLDER));
     let made = recordings.as_deref().unwrap_or(folder);
     std::fs::create_dir_all(made).map_err(not_writable(made))?;
     let unknown_writes = options.writes.clone();
@@ -164,16 +166,27 @@ pub fn openai_transcripts(
     Ok(imported)
 }
 
-/// Reads all conversations and reports their errors.
+/// Reads all conversations and reports their errors, or the first one that would replace another recording.
 fn check_all<R: io::BufRead>(
     mut transcripts: TranscriptReader<R>,
     shown: &str,
+    recordings: Option<&Path>,
     options: &ImportOptions,
 ) -> Result<(), ImportError> {
     let (mut mistakes, mut more, mut usable) = (Vec::new(), 0, 0);
+    let mut replaced = None;
+    let kept = recordings.filter(|_| !options.force);
     for transcript in &mut transcripts {
         match transcript {
-            Ok(_) => usable += 1,
+            Ok(transcript) => {
+                usable += 1;
+                if let (Some(folder), None) = (kept, &replaced) {
+                    let recording = transcript.into_recording();
+                    let other = recording::find_other(folder, &recording);
+                    let other = other.map_err(|error| ImportError::NotWritable(folder.into(), error))?;
+                    replaced = other.map(|path| ImportError::Recorded(path, recording.case));
+                }
+            }
             Err(found) => {
                 for mistake in found {
                     if mistakes.len() < MAX_REPORTED_ERRORS {
@@ -191,7 +204,11 @@ fn check_all<R: io::BufRead>(
     }
     let can_skip = options.skip_invalid && usable > 0 && !transcripts.is_broken();
     let accepted = mistakes.is_empty() || can_skip;
-    if accepted { Ok(()) } else { Err(ImportError::Invalid(mistakes, more)) }
+    match replaced {
+        _ if !accepted => Err(ImportError::Invalid(mistakes, more)),
+        Some(replaced) => Err(replaced),
+        None => Ok(()),
+    }
 }
 
 fn unreadable(shown: &str, why: &dyn std::fmt::Display) -> ImportError {

@@ -23,7 +23,7 @@ pub use name::{file_name, suite_name};
 pub(crate) use read::mcp_payload;
 pub use read::{ReadRecordingError, read};
 pub use shape::RECORDING;
-pub use write::{create_temporary, write};
+pub use write::{create_temporary, find_other, write};
 
 /// Behavior of an agent in one conversation.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,7 @@
 //! Writes recordings as JSON with one line per event, for readability and short diffs.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -19,6 +19,18 @@ pub fn write(folder: &Path, recording: &AgentRecording) -> io::Result<()> {
     out.flush()?;
     drop(out);
     file.persist(path).map_err(|error| error.error).map(drop)
+}
+
+/// Returns the path of another recording in a folder that [`write`] would replace. One with the same content is no other.
+pub fn find_other(folder: &Path, recording: &AgentRecording) -> io::Result<Option<PathBuf>> {
+    let path = folder.join(file_name(recording.suite.as_deref(), &recording.case));
+    if !path.try_exists()? {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    write_recording(&mut content, recording)?;
+    let is_same = std::fs::read(&path).is_ok_and(|existing| existing == content);
+    Ok((!is_same).then_some(path))
 }
 
 /// Creates a temporary file with the usual permissions of the folder.
