@@ -1115,6 +1115,11 @@ fn grounded_claim_needs_a_source() {
             told if told.contains("invented") => "turn 1, `read_prices`: 500",
             told if told.contains("marked") => "turn 1, `Check_availability`: 500",
             told if told.contains("quoted") => "the result says 500",
+            told if told.contains("dashed") => "Turn 7 - check_availability returned 500",
+            told if told.contains("hashed") => "turn #7 (check_availability): 500",
+            told if told.contains("huge") => "turn 99999999999999999999: 500",
+            told if told.contains("zero") => "turn 0, check_availability: 500",
+            told if told.contains("negative") => "turn -1, check_availability: 500",
             _ => "turn 1, check_availability: 500",
         };
         let told = text_outside_evidence(message);
@@ -1137,6 +1142,11 @@ fn grounded_claim_needs_a_source() {
             case("invented", room, Value::Null),
             case("marked", room, Value::Null),
             case("other tool", room, json!(["book_room"])),
+            case("dashed", room, Value::Null),
+            case("hashed", room, Value::Null),
+            case("huge", room, Value::Null),
+            case("zero", room, Value::Null),
+            case("negative", room, Value::Null),
             case("no call", "Hi", Value::Null),
         ],
         &[],
@@ -1150,6 +1160,11 @@ fn grounded_claim_needs_a_source() {
         ("invented", "its `source` names \\\"read_prices\\\", and the evidence has no result of this tool"),
         ("other tool", "the evidence has no tool result of book_room"),
         ("no call", "the evidence has no tool result"),
+        ("dashed", "its `source` names turn 7, and the last turn is 1"),
+        ("hashed", "its `source` names turn 7, and the last turn is 1"),
+        ("huge", "its `source` names turn 99999999999999999999, and the last turn is 1"),
+        ("zero", "its `source` names turn 0, and the first turn is 1"),
+        ("negative", "its `source` names turn -1, and the first turn is 1"),
     ] {
         assert_eq!(tested.failure(name)["kind"], "judge_error", "{name}: {:#}", tested.case(name));
         assert!(tested.failure(name).to_string().contains(words), "{name}: {}", tested.failure(name));

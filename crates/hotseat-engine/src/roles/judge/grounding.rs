@@ -82,7 +82,12 @@ fn refute_source(
     }
     let (turn, rest) = named_turn(source)?;
     let last = seen.turns.last().map_or(0, |turn| turn.number);
-    if turn > last {
+    // Messages before the conversation are shown as turn 0.
+    let first = usize::from(seen.opening.is_empty());
+    if turn.starts_with('-') || turn.parse().is_ok_and(|turn: usize| turn < first) {
+        return Some(format!("its `source` names turn {turn}, and the first turn is {first}"));
+    }
+    if turn.parse().map_or(true, |turn: usize| turn > last) {
         return Some(format!("its `source` names turn {turn}, and the last turn is {last}"));
     }
     let word = rest.strip_prefix(',')?.split_whitespace().next()?;
@@ -104,13 +109,48 @@ fn tools_with_results(grounded: &GroundedClaims, seen: JudgeEvidence<'_>) -> Has
     names.chain(results.map(|(_, name)| name.to_string())).map(|name| name.to_lowercase()).collect()
 }
 
-/// The turn that a source of the form `turn N, TOOL: …` names, and the text after its number.
-fn named_turn(source: &str) -> Option<(usize, &str)> {
-    let source = source.trim_start();
-    let (word, rest) = source.split_at_checked("turn ".len())?;
-    let rest = word.eq_ignore_ascii_case("turn ").then(|| rest.trim_start())?;
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let (number, rest) = rest.split_at(end);
-    let rest = rest.trim_start();
-    rest.starts_with([',', ':']).then(|| Some((number.parse().ok()?, rest)))?
+/// The number of the turn that a source starts with, such as `turn N, TOOL: …` or `Turn #N - …`, and the text after it. A number
+/// of another kind, such as `turn 2.5 degrees`, is none of a turn.
+fn named_turn(source: &str) -> Option<(&str, &str)> {
+    let source = source.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let (word, rest) = source.split_at_checked("turn".len())?;
+    let rest = word.eq_ignore_ascii_case("turn").then_some(rest)?;
+    let rest = rest.strip_prefix(['-', '_']).unwrap_or(rest).trim_start();
+    let rest = rest.strip_prefix('#').unwrap_or(rest).trim_start();
+    let digits = rest.strip_prefix('-').unwrap_or(rest).trim_start_matches(|c: char| c.is_ascii_digit());
+    let (number, after) = rest.split_at(rest.len() - digits.len());
+    let is_decimal =
+        after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_whole = number.ends_with(|c: char| c.is_ascii_digit()) && !is_decimal;
+    (is_whole && !after.starts_with(char::is_alphabetic)).then_some((number, after.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_turn_in_any_wording() {
+        for (source, number) in [
+            ("turn 9, find_order: 12", Some("9")),
+            ("turn 9 (find_order): 12", Some("9")),
+            ("Turn 9 - find_order", Some("9")),
+            ("**TURN 9** find_order 12", Some("9")),
+            ("turn 9", Some("9")),
+            ("turn 9.", Some("9")),
+            ("turn #9, find_order: 12", Some("9")),
+            ("turn-9: 12", Some("9")),
+            ("turn -1: 12", Some("-1")),
+            ("turn 99999999999999999999, x: 1", Some("99999999999999999999")),
+            ("turn 2.5 degrees", None),
+            ("turn 2nd left", None),
+            ("turns 1 and 9", None),
+            ("turn left", None),
+            ("turn - 12", None),
+            ("the result of turn 9", None),
+            ("tür 9", None),
+        ] {
+            assert_eq!(named_turn(source).map(|(number, _)| number), number, "{source}");
+        }
+    }
 }
