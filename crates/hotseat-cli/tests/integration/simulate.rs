@@ -590,6 +590,15 @@ fn wrong_answer_format_is_an_error() {
         .suite("a", "name: s\nsimulate: { goal: Find a venue }\n");
     let tested = project.test(&[]);
     assert_eq!(tested.failure("s")["kind"], "simulator_error");
+    for (answer, words) in [
+        ("{ reason: r, goal_progress: none, message: Hi }", "the answer has no `done`; "),
+        ("{ reason: r }", "the answer has no `done`, `message`, `goal_progress`; "),
+    ] {
+        let rules = format!("name: user\nrules: [{{ reply: {{ json: {answer} }} }}]\n");
+        project.workspace.file("user.yaml", &rules);
+        let tested = project.test(&[]);
+        tested.assert_failure("s", "simulator_error", &[words]);
+    }
     assert!(agent.requests().is_empty());
 }
 

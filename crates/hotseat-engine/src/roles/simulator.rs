@@ -175,10 +175,12 @@ impl SimulatorQuestion<'_> {
             Some(_) => match answer_json::read_answer(text) {
                 Ok(answer) if answer.get("done").is_some() => parse_goal_answer(answer),
                 Err(why) if is_model => invalid(format!("the answer {why}; {}", excerpt(text))),
-                Ok(_) if is_model => invalid(format!(
-                    "the answer has no `done`, `message`, `goal_progress`; {}",
-                    excerpt(text)
-                )),
+                Ok(answer) if is_model => {
+                    let keys = ["done", "message", "goal_progress"];
+                    let missing = keys.into_iter().filter(|key| answer.get(key).is_none());
+                    let missing = missing.map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                    invalid(format!("the answer has no {missing}; {}", excerpt(text)))
+                }
                 Ok(_) | Err(_) => {
                     let (next, finding) = parse_plain_answer(text)?;
                     let next = match next {
