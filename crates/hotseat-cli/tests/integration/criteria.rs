@@ -746,16 +746,19 @@ fn rate_limited_judge_is_retried() {
 /// The wait counts towards the time limit of the answer.
 #[test]
 fn rate_limit_beyond_the_time_limit_fails_at_once() {
-    let (agent, judge) =
-        (booking_agent(), judge_model(|_| FakeReply::text(429, "too many").header("retry-after", "300")));
-    let project = project(&agent, &judge, CRITERIA);
-    let settings = "judge: { use: connectors:judge, timeout: 20s }\n";
-    let text = project.workspace.read("hotseat.yaml").replace("judge: connectors:judge\n", settings);
-    let case = json!({"id": "a", "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}]});
-    let tested = run_cases(Project::with_config(&text), &[case], &[]);
-    let words = "the next call may be made after 300000 ms, which exceeds the time limit of 20000 ms";
-    tested.assert_failure("a", "judge_error", &["429", words]);
-    assert_eq!(judge.requests().len(), 1);
+    let agent = booking_agent();
+    for (delay, shown) in [("300", "300000 ms"), ("99999999999999999999999", "3153600000000 ms")] {
+        let judge = judge_model(move |_| FakeReply::text(429, "too many").header("retry-after", delay));
+        let project = project(&agent, &judge, CRITERIA);
+        let settings = "judge: { use: connectors:judge, timeout: 20s }\n";
+        let text = project.workspace.read("hotseat.yaml").replace("judge: connectors:judge\n", settings);
+        let case = json!({"id": "a", "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}]});
+        let tested = run_cases(Project::with_config(&text), &[case], &[]);
+        let words =
+            format!("the next call may be made after {shown}, which exceeds the time limit of 20000 ms");
+        tested.assert_failure("a", "judge_error", &["429", &words]);
+        assert_eq!(judge.requests().len(), 1);
+    }
 }
 
 #[test]
@@ -1112,14 +1115,14 @@ fn grounded_claim_needs_a_source() {
         let source = match text_outside_evidence(message) {
             told if told.contains("empty") => " ",
             told if told.contains("late") => "Turn 7, check_availability: 500",
-            told if told.contains("invented") => "turn 1, `read_prices`: 500",
-            told if told.contains("marked") => "turn 1, `Check_availability`: 500",
-            told if told.contains("quoted") => "the result says 500",
             told if told.contains("dashed") => "Turn 7 - check_availability returned 500",
             told if told.contains("hashed") => "turn #7 (check_availability): 500",
             told if told.contains("huge") => "turn 99999999999999999999: 500",
             told if told.contains("zero") => "turn 0, check_availability: 500",
             told if told.contains("negative") => "turn -1, check_availability: 500",
+            told if told.contains("invented") => "turn 1, `read_prices`: 500",
+            told if told.contains("marked") => "turn 1, `Check_availability`: 500",
+            told if told.contains("quoted") => "the result says 500",
             _ => "turn 1, check_availability: 500",
         };
         let told = text_outside_evidence(message);
@@ -1139,14 +1142,14 @@ fn grounded_claim_needs_a_source() {
             case("quoted", room, Value::Null),
             case("empty", room, Value::Null),
             case("late", room, Value::Null),
-            case("invented", room, Value::Null),
-            case("marked", room, Value::Null),
-            case("other tool", room, json!(["book_room"])),
             case("dashed", room, Value::Null),
             case("hashed", room, Value::Null),
             case("huge", room, Value::Null),
             case("zero", room, Value::Null),
             case("negative", room, Value::Null),
+            case("invented", room, Value::Null),
+            case("marked", room, Value::Null),
+            case("other tool", room, json!(["book_room"])),
             case("no call", "Hi", Value::Null),
         ],
         &[],
@@ -1157,14 +1160,14 @@ fn grounded_claim_needs_a_source() {
     for (name, words) in [
         ("empty", "its `source` names no tool result"),
         ("late", "its `source` names turn 7, and the last turn is 1"),
-        ("invented", "its `source` names \\\"read_prices\\\", and the evidence has no result of this tool"),
-        ("other tool", "the evidence has no tool result of book_room"),
-        ("no call", "the evidence has no tool result"),
         ("dashed", "its `source` names turn 7, and the last turn is 1"),
         ("hashed", "its `source` names turn 7, and the last turn is 1"),
         ("huge", "its `source` names turn 99999999999999999999, and the last turn is 1"),
         ("zero", "its `source` names turn 0, and the first turn is 1"),
         ("negative", "its `source` names turn -1, and the first turn is 1"),
+        ("invented", "its `source` names \\\"read_prices\\\", and the evidence has no result of this tool"),
+        ("other tool", "the evidence has no tool result of book_room"),
+        ("no call", "the evidence has no tool result"),
     ] {
         assert_eq!(tested.failure(name)["kind"], "judge_error", "{name}: {:#}", tested.case(name));
         assert!(tested.failure(name).to_string().contains(words), "{name}: {}", tested.failure(name));
