@@ -192,11 +192,11 @@ pub struct SelectionArgs {
     #[arg(long, visible_alias = "lf", help_heading = CASES)]
     pub last_failed: bool,
     /// Run only the cases in this file: lines as `hotseat list --json` prints them.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["last_failed", "run", "keywords", "grep", "tag", "exclude_tag"], help_heading = CASES)]
+    #[arg(long, value_name = "FILE", help_heading = CASES)]
     pub cases: Option<PathBuf>,
     /// Run one shard of the cases: 2/5 is the second of five. The suite and id of a case determine its shard;
     /// `hotseat merge` joins the runs.
-    #[arg(long, value_name = "K/N", value_parser = Shard::parse, conflicts_with = "last_failed", help_heading = CASES)]
+    #[arg(long, value_name = "K/N", value_parser = Shard::parse, help_heading = CASES)]
     pub shard: Option<Shard>,
     /// Reject files that mark tests with `only`. Use it in CI, where `only` would hide the other tests.
     #[arg(long, help_heading = CASES)]

@@ -106,6 +106,23 @@ impl CaseRestriction {
     }
 }
 
+/// Returns an error if options cannot be combined.
+fn refused_combination(args: &SelectionArgs) -> Option<Diagnostic> {
+    if args.last_failed && args.shard.is_some() {
+        let message = "--last-failed cannot be used with --shard: which cases failed changes with each saved run, so the shards would \
+                       be parts of different selections";
+        let help = "run `hotseat list --last-failed --json > failed.jsonl` once, then each shard with `--cases failed.jsonl`";
+        return Some(Diagnostic::new(message).help(help));
+    }
+    args.cases.as_ref()?;
+    let filter = Some(args.filter.describe()).filter(|filter| !filter.is_empty());
+    let option = filter.or_else(|| args.last_failed.then(|| "--last-failed".to_string()))?;
+    let message = format!("--cases cannot be used with {option}: every case of the file must run");
+    let help =
+        format!("write the file with `hotseat list --json {option}`, which prints only the cases that match");
+    Some(Diagnostic::new(message).help(help))
+}
+
 /// Returns the restriction of `--cases` or `--last-failed`; the latter before a resumed run. Errors have been
 /// printed.
 pub fn restriction(
@@ -114,6 +131,9 @@ pub fn restriction(
     before: Option<&StoredRun>,
     context: &CliContext,
 ) -> Result<CaseRestriction, ExitStatus> {
+    if let Some(wrong) = refused_combination(args) {
+        return Err(context.reject([wrong]));
+    }
     if let Some(path) = &args.cases {
         let listed = read_case_file(path, context).map_err(|wrong| context.reject([wrong]))?;
         return Ok(CaseRestriction::Listed(listed));

@@ -257,6 +257,36 @@ fn reruns_only_failed_cases() {
     project.file("c.test.yaml", "name: passes\nturns: [{ user: Hello }]\n").hotseat(&["test", "c.test.yaml"]);
 }
 
+/// The failed cases change with each saved run, and a file of cases names what must run.
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let project = Project::with_agent(&agent()).suite("a", MIXED);
+    project.hotseat(&["test"]);
+    let listed = project.hotseat(&["list", "--last-failed", "--json"]);
+    let project = project.file("failed.jsonl", &listed.stdout);
+    for (args, words) in [
+        (
+            &["--last-failed", "--shard", "1/2"][..],
+            ["--last-failed cannot be used with --shard", "--cases failed.jsonl"],
+        ),
+        (
+            &["--cases", "failed.jsonl", "--run", "breaks"],
+            ["--cases cannot be used with --run", "list --json --run"],
+        ),
+        (&["--cases", "failed.jsonl", "-k", "x"], ["--cases cannot be used with -k", "list --json -k"]),
+        (&["--cases", "failed.jsonl", "--lf"], ["--cases cannot be used with --last-failed", "every case"]),
+    ] {
+        for command in ["test", "list"] {
+            let output = project.hotseat(&[&[command], args].concat());
+            assert_eq!(output.code, 2, "{args:?}: {output}");
+            words.iter().for_each(|words| assert!(output.stderr.contains(words), "{words}: {output}"));
+        }
+    }
+    let parts =
+        ["1/2", "2/2"].map(|part| project.test(&["--cases", "failed.jsonl", "--shard", part]).count("total"));
+    assert_eq!(parts.iter().sum::<u64>(), listed.stdout.lines().count() as u64, "{parts:?}");
+}
+
 /// The assertions of the agents differ too, but that is not the reason.
 #[test]
 fn merge_names_different_agents() {
