@@ -145,6 +145,31 @@ fn assertions_find_secrets_in_conversations() {
     assert_eq!(tested.output.code, 1, "{}", tested.output);
 }
 
+/// A misspelt name would name nothing, and the secret would be shown.
+#[test]
+fn names_of_secrets_are_variables() {
+    let agent = FakeAgent::start(|request: &FakeRequest| FakeRun::for_request(request).text(SECRET));
+    let project = |secrets: &str| {
+        let config = format!("target: {{ endpoint: '{}' }}\nsecrets: [{secrets}]\n", agent.url());
+        Project::with_config(&config).suite("a", suite())
+    };
+    for (name, help) in [
+        ("env.WORD", "write `ENV.WORD` for a variable of the environment"),
+        ("$WORD", "write `ENV.WORD`"),
+        ("ENV.", "write `ENV.NAME`"),
+        ("a b", "write `ENV.NAME`"),
+    ] {
+        let output = project(name).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains("hotseat.yaml:2:11"), "{name}: {output}");
+        assert!(output.stderr.contains(help), "{name}: {output}");
+    }
+    assert_eq!(agent.requests().len(), 0);
+    for name in ["ENV.WORD", "WORD"] {
+        let output = project(name).command(&["test", "-v"]).env("WORD", SECRET).run();
+        assert!(output.stdout.contains("[redacted:") && !output.stdout.contains(SECRET), "{name}: {output}");
+    }
+}
+
 /// A secret of digits is found in a sentence too, although it would be JSON by itself.
 #[test]
 fn assertions_find_secrets_of_digits_in_sentences() {

@@ -585,7 +585,7 @@ fn rejects_duplicate_case_names() {
     4 | name: a
       |       ^
       |
-      = help: change the `id` of one of them
+      = help: change the `id` or, without one, the name of one of them
     ");
 }
 

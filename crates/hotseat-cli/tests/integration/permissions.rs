@@ -224,6 +224,12 @@ fn ungranted_paths_are_blocked() {
         message.contains("may not be changed by scripts, because it contains their permissions"),
         "{message}"
     );
+    for path in [".hotseat/runs.db", "sub/hotseat.yaml", "aguitest.config.yaml", ".env"] {
+        for deed in [format!("files.write('{path}', 'x')"), format!("files.remove('{path}')")] {
+            let message = evaluation_error(&agent, "scripts: { write: ['.'] }\n", &deed);
+            assert!(message.contains("may not be changed by scripts, because later runs read"), "{message}");
+        }
+    }
 }
 
 #[test]

@@ -348,6 +348,12 @@ fn suites_are_files_folders_and_globs() {
     assert_eq!(listed(&[], "."), ["tests/a.yaml", "tests/deep/b.yaml", "tests/deep/c.test.yaml"]);
     assert_eq!(listed(&["tests"], "."), ["tests/deep/c.test.yaml"], "in a folder, *.test.yaml");
     assert_eq!(listed(&["other.txt"], "."), ["other.txt"], "a file, whatever it is called");
+    assert_eq!(listed(&["{hotseat,tests/a}.yaml"], "."), ["tests/a.yaml"], "a glob finds no project file");
+    let output = project.hotseat(&["list", "hotseat.yaml", "other.txt"]);
+    assert!(
+        output.code == 2 && output.stderr.contains("hotseat.yaml is a project file, not a suite"),
+        "{output}"
+    );
     assert_eq!(listed(&["tests/*/?.yaml"], "."), ["tests/deep/b.yaml"]);
     assert_eq!(
         listed(&["tests/a.yaml", "./tests/a.yaml", "tests/**/a.yaml"], "."),

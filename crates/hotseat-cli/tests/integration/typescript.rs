@@ -1771,7 +1771,10 @@ fn a_failed_row_fails_its_own_test_only() {
 fn tables_without_rows_or_names_are_refused() {
     for (script, words) in [
         ("it.each([])('a', () => {});", "it.each got an empty list, so it would declare nothing"),
-        ("describe.each('ab')('a', () => {});", "describe.each needs a list of rows, such as [{ city: \"Rome\" }], got \"ab\""),
+        (
+            "describe.each('ab')('a', () => {});",
+            "describe.each needs a list of rows, such as [{ city: \"Rome\" }], got \"ab\"",
+        ),
         (
             "it.each`a | b\n${1} | ${2}`('a', () => {});",
             "it.each needs a list of rows, such as [{ city: \"Rome\" }], got a template",

@@ -75,7 +75,7 @@ pub use models::{CassetteFiles, ModelOpening, ModelSettings, PlacedFault, RelayM
 pub use models_shape::MODELS_KIND;
 pub use pass_rate::{PassRate, PassRateError, format_rate, parse_rate};
 pub(crate) use pass_rate::{RATE, read_rate};
-pub use peer_words::explain_peer_words;
+pub use peer_words::explain_project_words;
 pub use program::check_group_keys;
 pub(crate) use reliability::MAX_RUNS_LIMIT;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
@@ -90,6 +90,6 @@ pub use topics::{
     CaseTopics, TopicCheckPolicy, TopicDefinition, TopicSettings, TopicTrigger, read_graph, read_topics,
 };
 pub use variables::{
-    Environment, MODEL_PREFIX, McpAddresses, VariableScope, escape, interpolate, node_mcp_references,
-    references, uses_hook_variables,
+    Environment, MODEL_PREFIX, McpAddresses, VariableScope, escape, interpolate, is_variable_name,
+    node_mcp_references, references, uses_hook_variables,
 };

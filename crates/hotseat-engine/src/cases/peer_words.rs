@@ -58,7 +58,7 @@ const PEER_KEYS: [(&[&str], &str); 15] = [
 ];
 
 /// Assertion types of other tools.
-const PEER_TYPES: [(&[&str], &str); 11] = [
+const PEER_TYPES: [(&[&str], &str); 12] = [
     (
         &["llm-rubric", "llm_rubric", "g-eval", "model-graded-closedqa", "rubric", "llm_judge", "llm-judge"],
         "write `{ type: satisfy, criteria: \"…\" }`, which a judge decides",
@@ -67,7 +67,8 @@ const PEER_TYPES: [(&[&str], &str); 11] = [
         &["factuality", "context-faithfulness", "faithfulness"],
         "write `{ type: grounded }`, which a judge decides",
     ),
-    (&["icontains", "contains-any", "icontains-any"], "write `{ type: regex, value: \"/one|other/i\" }`"),
+    (&["icontains"], "write `{ type: regex, value: \"/text/i\" }`"),
+    (&["contains-any", "icontains-any"], "write `{ type: regex, value: \"/one|other/i\" }`"),
     (&["contains-all", "icontains-all"], "write one `contains` for each text"),
     (&["not-contains", "not-icontains"], "write `{ type: not_contains, value: … }`"),
     (
@@ -104,6 +105,16 @@ pub fn explain_peer_words(mistakes: Diagnostics) -> Diagnostics {
         }
         Some(advice) => mistake.help(advice),
         None => mistake,
+    }));
+    explained
+}
+
+/// Like [`explain_peer_words`], for a project file: what to write there is no answer in it.
+pub fn explain_project_words(mistakes: Diagnostics) -> Diagnostics {
+    let mut explained = Diagnostics::new();
+    explained.extend(mistakes.into_iter().map(|mistake| match advice(&mistake) {
+        Some(advice) if !advice.contains("of hotseat.yaml") => mistake.help(advice),
+        Some(_) | None => mistake,
     }));
     explained
 }

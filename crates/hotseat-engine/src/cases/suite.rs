@@ -264,7 +264,8 @@ impl SeenCaseIds {
             return Ok(case);
         }
         let message = format!("duplicate case id `{}` in this file", case.id);
-        Err(Diagnostic::new(message).at(case.place.clone()).help("change the `id` of one of them").into())
+        let help = "change the `id` or, without one, the name of one of them";
+        Err(Diagnostic::new(message).at(case.place.clone()).help(help).into())
     }
 }
 

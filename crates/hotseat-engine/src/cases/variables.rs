@@ -655,6 +655,12 @@ fn parse_address(name: &str) -> Option<TextPart<'_>> {
     }
 }
 
+/// True for the name of a variable: letters, digits and `_`, not first a digit.
+pub fn is_variable_name(name: &str) -> bool {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(is_valid) && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
 /// Splits a text into its parts.
 fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
     let mut parts = Vec::new();
@@ -688,9 +694,7 @@ fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
                 "`${{{name}}}`: this case has no scenarios; list them under `scenarios`, or write `$${{` for a literal `${{`"
             ));
         }
-        let bare = name.strip_prefix("ENV.").unwrap_or(name);
-        let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if bare.is_empty() || !bare.chars().all(valid) || bare.starts_with(|c: char| c.is_ascii_digit()) {
+        if !is_variable_name(name.strip_prefix("ENV.").unwrap_or(name)) {
             return Err(format!(
                 "`${{{name}}}` is not a valid variable: names consist of letters, digits and `_`; write `$${{` for a literal `${{`"
             ));

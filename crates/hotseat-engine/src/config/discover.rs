@@ -8,7 +8,8 @@ use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 
 use super::paths::{SuitePart, display_path, is_case_word, split_part};
-use super::project::{FILE_NAMES, Project, default_suites};
+use super::project::{Project, default_suites};
+use super::project_files::FILE_NAMES;
 use crate::cases::{Suite, WRITTEN_SUITES, is_program, is_suite_name, is_test_script};
 use hotseat_document::{Diagnostic, nearest};
 use hotseat_script::{TestFileOwner, TestFiles};
@@ -172,13 +173,21 @@ fn find_written(
                 false => is_misnamed(path).then_some(FileFit::Misnamed),
             };
             walk_suites(&path, folder, vec![PathBuf::new()], named, remarks)
+        } else if path.is_file() && project.file.is_some() && is_project_file(&path) {
+            let message = format!("{written} is a project file, not a suite");
+            found
+                .mistakes
+                .push(Diagnostic::new(message).help("leave it out; its agents are tested by the suites"));
+            continue;
         } else if path.is_file() {
             vec![Suite::new(path.clone(), display_path(&path, folder))]
         } else if has_wildcard(written) {
             match compile_glob(written) {
                 Ok(glob) => {
                     // As if the shell had replaced the glob by the names of the files.
-                    let fits = |path: &Path| glob.is_match(path).then_some(FileFit::Name);
+                    let fits = |path: &Path| {
+                        (glob.is_match(path) && !is_project_file(path)).then_some(FileFit::Name)
+                    };
                     walk_suites(folder, folder, glob_bases([written]), fits, remarks)
                 }
                 Err(diagnostic) => {
@@ -205,6 +214,11 @@ fn find_written(
     // A file that is also named without a line or name is meant as a whole.
     found.lines.retain(|(path, _)| !whole.contains(path));
     found.named.retain(|(path, _)| !whole.contains(path));
+}
+
+/// True for a file with the name of a project file.
+fn is_project_file(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| FILE_NAMES.iter().any(|known| name == *known))
 }
 
 impl WalkRemarks {

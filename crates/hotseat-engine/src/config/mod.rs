@@ -10,6 +10,7 @@ mod hooks;
 mod limits;
 mod paths;
 mod project;
+mod project_files;
 mod role_lookup;
 mod script_lookup;
 mod script_settings;
@@ -26,7 +27,8 @@ pub use discover::{DiscoveredSuites, discover_suites, missing_path, nearest_suit
 pub use env_file::{ENV_FILE, EnvFile};
 pub use hooks::ScriptScope;
 pub use paths::{SuitePart, display_path, is_case_word, split_part};
-pub use project::{FILE_NAMES, Project, named_secrets, redact_diagnostic};
+pub use project::{Project, named_secrets, redact_diagnostic};
+pub use project_files::{FILE_NAMES, STORE_FOLDER};
 pub use role_lookup::{ResolvedRole, RoleKind, RoleQuery};
 pub use script_lookup::{ProcessTarget, ResolvedHook};
 pub use start::{StartCommand, StartedAgent};

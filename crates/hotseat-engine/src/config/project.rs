@@ -10,13 +10,14 @@ use super::context::CallSettings;
 use super::env_file::{ENV_FILE, EnvFile};
 use super::hooks::ProjectHooks;
 use super::limits::read_limits;
+use super::project_files::FILE_NAMES;
 use super::script_settings::{self, ProcessDefinitions};
 use super::shape::PROJECT;
 use super::store_settings::{StoreSettings, read_store_settings};
 use crate::cases::{
     AgentsByName, DecodeSettings, Environment, InheritedSettings, MODEL_PREFIX, McpAddresses, PassRate,
-    Reliability, ReliabilitySetting, SharedSettings, TestCase, VariableScope, explain_peer_words,
-    interpolate, read_judging, read_rate, read_reliability, references, unknown_agent,
+    Reliability, ReliabilitySetting, SharedSettings, TestCase, VariableScope, explain_project_words,
+    interpolate, is_variable_name, read_judging, read_rate, read_reliability, references, unknown_agent,
 };
 use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};
@@ -30,9 +31,6 @@ use hotseat_targets::recorder::{
     ModelPrices, SecretRedactor, TrafficLimits, address_secrets, header_secrets, is_secret,
 };
 use hotseat_targets::recording::suite_name;
-
-/// File names of the project file, in order of precedence.
-pub const FILE_NAMES: [&str; 3] = ["hotseat.yaml", "hotseat.yml", "aguitest.config.yaml"];
 
 /// A project and its settings.
 #[derive(Debug, Clone, Default)]
@@ -190,7 +188,7 @@ impl Project {
         let mut mistakes = Diagnostics::new();
         let root = folder_of(path);
         let written = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
-        let secrets: Vec<String> = written.texts("secrets").map(str::to_string).collect();
+        let secrets = read_secret_names(&written, &mut mistakes);
         let mut header_secrets = collect_header_secrets(&node, &environment);
         header_secrets.append(&mut further_secrets);
         let redactor =
@@ -650,6 +648,33 @@ fn case_connectors(case: &TestCase) -> BTreeMap<&str, Option<SourceSpan>> {
     named.collect()
 }
 
+/// Reads the names of variables with secrets: `NAME` for one of a hook, `ENV.NAME` for one of the environment. Another word
+/// would name nothing, and the secret would be shown.
+fn read_secret_names(project: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in project.items("secrets") {
+        let Some(written) = entry.text() else { continue };
+        let variable = written.strip_prefix("ENV.").unwrap_or(written);
+        let plain = written.trim_start_matches(['$', '{']).trim_end_matches('}');
+        let plain = plain.rsplit('.').next().unwrap_or_default();
+        if is_variable_name(variable) {
+            names.push(written.to_string());
+        } else {
+            let message = format!("`{written}` is no name of a variable");
+            let help = match is_variable_name(plain) {
+                true => format!(
+                    "write `ENV.{plain}` for a variable of the environment, `{plain}` for one of a hook"
+                ),
+                false => {
+                    "write `ENV.NAME` for a variable of the environment, `NAME` for one of a hook".to_string()
+                }
+            };
+            mistakes.push(Diagnostic::new(message).at(entry.place()).help(help));
+        }
+    }
+    names
+}
+
 /// Secrets of the environment: variables that the project marks, variables with names of secrets, and
 /// passwords and keys in URLs.
 pub fn named_secrets<'a>(
@@ -657,7 +682,7 @@ pub fn named_secrets<'a>(
     named: &'a [String],
 ) -> impl Iterator<Item = (String, String)> + 'a {
     let listed = named.iter().filter_map(|name| {
-        let variable = name.strip_prefix("ENV.")?;
+        let variable = name.strip_prefix("ENV.").unwrap_or(name);
         Some((name.clone(), environment.get(variable)?.clone()))
     });
     let telling = environment.iter().filter(|(name, value)| is_secret(name, value));
@@ -681,7 +706,7 @@ fn parse_project(path: &Path, shown: &str) -> Result<(Arc<SourceText>, DocumentN
     let node = yaml::parse(&source)?;
     let mut mistakes = Diagnostics::new();
     check(&node, &Kind::Shape(&PROJECT), &source, &mut mistakes);
-    if mistakes.is_empty() { Ok((source, node)) } else { Err(explain_peer_words(mistakes)) }
+    if mistakes.is_empty() { Ok((source, node)) } else { Err(explain_project_words(mistakes)) }
 }
 
 fn folder_of(path: &Path) -> &Path {

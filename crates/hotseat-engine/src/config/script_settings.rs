@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::env_file::ENV_FILE;
+use super::project_files::{FILE_NAMES, STORE_FOLDER};
 use super::shape::{PROCESS, SCRIPTS};
 use crate::cases::from_millis;
 use crate::scripts::{HostPattern, ScriptGrants};
@@ -19,8 +21,12 @@ pub(super) fn read_script_settings(
     file: &Path,
     mistakes: &mut Diagnostics,
 ) -> (ScriptGrants, ProcessDefinitions) {
-    let mut grants =
-        ScriptGrants { root: root.to_path_buf(), file: Some(file.to_path_buf()), ..ScriptGrants::default() };
+    let mut grants = ScriptGrants {
+        root: root.to_path_buf(),
+        file: Some(file.to_path_buf()),
+        protected: [&FILE_NAMES[..], &[ENV_FILE, STORE_FOLDER]].concat(),
+        ..ScriptGrants::default()
+    };
     let Some(map) = project.get("scripts").and_then(|view| view.map(&SCRIPTS)) else {
         return (grants, ProcessDefinitions::default());
     };

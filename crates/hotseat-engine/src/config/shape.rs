@@ -67,8 +67,8 @@ document_shape! {
         /// Storage of runs in `.hotseat/runs.db` next to this file: `false` disables it, a mapping sets
         /// limits.
         optional "store" = Kind::OneOf(&[Kind::Bool, Kind::Shape(&STORE)]), shown "true",
-        /// Variables whose values are redacted in all output: `ENV.NAME`, or `NAME` for variables set by
-        /// hooks. Variables used in headers and keys, and variables with names of secrets, are detected
+        /// Variables whose values are redacted in all output: `ENV.NAME` for variables of the environment,
+        /// `NAME` for those set by hooks or the environment. Variables used in headers and keys, and variables with names of secrets, are detected
         /// automatically.
         optional "secrets" = Kind::List(&Kind::NonEmptyText),
     }

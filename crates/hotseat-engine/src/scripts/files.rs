@@ -136,6 +136,13 @@ fn permitted_path(
         )
         .into());
     }
+    let is_protected = |part: Component<'_>| grants.protected.iter().any(|name| part.as_os_str() == *name);
+    if deed.is_write() && path.strip_prefix(&root).is_ok_and(|within| within.components().any(is_protected)) {
+        return Err(format!(
+            "{written} may not be changed by scripts, because later runs read settings or saved runs from it"
+        )
+        .into());
+    }
     Ok(path)
 }
 

@@ -10,6 +10,8 @@ pub struct ScriptGrants {
     pub root: PathBuf,
     /// Project file, which scripts may not change.
     pub file: Option<PathBuf>,
+    /// Names of further files and folders that scripts may not change: settings and saved runs.
+    pub protected: Vec<&'static str>,
     /// Hosts that `fetch` may contact.
     pub hosts: Vec<HostPattern>,
     /// Files and folders that may be read.

@@ -161,7 +161,7 @@ impl FailureList {
                     .to_string()
             }
             FailureKind::NoInput => {
-                "add turns to the case, or set `on_missing_input: end` to end the conversation there"
+                "add turns to the case; where only a later message is missing, `on_missing_input: end` ends the conversation there"
                     .to_string()
             }
             FailureKind::MaxTurns => {

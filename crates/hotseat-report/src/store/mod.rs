@@ -32,7 +32,7 @@ pub use error::RunStoreError;
 pub use git::GitCommit;
 pub use live::{LiveConversation, LiveRun};
 pub use merge_runs::{export, merge};
-pub use paths::{STORE_FOLDER, store_path};
+pub use paths::store_path;
 pub use prune::{PruneResult, StoreLimits};
 pub use run_store::{OutcomeIter, RunStore};
 pub use run_writer::RunWriter;

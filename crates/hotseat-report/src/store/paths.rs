@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Name of the store folder in the project folder.
-pub const STORE_FOLDER: &str = ".hotseat";
+use hotseat_engine::config::STORE_FOLDER;
 
 /// Returns the path of the store of a project.
 pub fn store_path(project: &Path) -> PathBuf {

@@ -246,7 +246,8 @@ async fn a_call_has_one_result() {
     chat.tools = pick();
     let choice = chat.say("two colors").await;
     let call = |index: usize| choice["message"]["tool_calls"][index]["id"].clone();
-    let result = |call: Value, content: &str| json!({"role": "tool", "tool_call_id": call, "content": content});
+    let result =
+        |call: Value, content: &str| json!({"role": "tool", "tool_call_id": call, "content": content});
     let asked = chat.messages.clone();
     for (results, place) in [
         ([result(call(0), "red"), result(call(0), "green"), result(call(1), "blue")], 3),
