@@ -40,6 +40,14 @@ pub fn stderr() -> CommandGuard<io::Stderr> {
     CommandGuard::text(io::stderr())
 }
 
+/// Ends the JSON events of a command that could not be prepared. Its errors have been printed.
+pub fn end_unprepared(json: bool, exit: ExitStatus) -> ExitStatus {
+    if json {
+        let _ = reporters::write_empty_summary(&mut io::stdout(), exit.code());
+    }
+    exit
+}
+
 /// Environment, working folder, arguments and terminal of the process.
 pub struct CliContext {
     /// Environment variables that are valid UTF-8.

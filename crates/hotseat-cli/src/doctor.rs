@@ -107,14 +107,18 @@ impl Findings {
 pub fn run(args: &DoctorArgs, context: &CliContext) -> ExitStatus {
     let mut findings = Findings::default();
     findings.ok("version", concat!("hotseat ", env!("CARGO_PKG_VERSION")));
-    if let Err(error) = check_proxies() {
+    let proxies = check_proxies(&context.environment);
+    if let Err(error) = &proxies {
         findings.errors("proxy", [Diagnostic::new(error)]);
     }
     if let Some(project) = find_project(args, context, &mut findings) {
         let plan = load_suites(&project, context, &mut findings);
         let contacted: Vec<Arc<ProjectAgent>> =
             plan.iter().flat_map(RunPlan::contacted_agents).cloned().collect();
-        check_agents(&project, &contacted, &mut findings);
+        // With a proxy that cannot be used, requests would go directly to agents.
+        if proxies.is_ok() {
+            check_agents(&project, &contacted, &mut findings);
+        }
         check_models(&project, &mut findings);
         check_store(&project, context, &mut findings);
         check_editor_files(&project, context, &mut findings);

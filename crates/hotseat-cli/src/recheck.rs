@@ -9,7 +9,7 @@ use hotseat_report::reporters::shell_word;
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{RecheckArgs, SweepArgs, TestArgs};
-use crate::context::CliContext;
+use crate::context::{CliContext, end_unprepared};
 use crate::exit::{CommandResult, ExitStatus};
 use crate::resume::{parse_run_arguments, rust_test_error};
 use crate::store_location::{self, report_store_error};
@@ -18,7 +18,7 @@ use crate::test::{self, RecheckRequest, TestTask};
 /// Runs the command.
 pub fn run(args: RecheckArgs, mut context: CliContext) -> CommandResult {
     let json = args.json;
-    let (test, rechecked) = prepare(args, &mut context).map_err(|exit| test::end_unprepared(json, exit))?;
+    let (test, rechecked) = prepare(args, &mut context).map_err(|exit| end_unprepared(json, exit))?;
     Ok(test::run(test, TestTask::Recheck(rechecked), &context))
 }
 

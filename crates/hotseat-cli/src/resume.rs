@@ -7,7 +7,7 @@ use hotseat_document::Diagnostic;
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{CliArgs, CliCommand, ResumeArgs, TestArgs};
-use crate::context::CliContext;
+use crate::context::{CliContext, end_unprepared};
 use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
 use crate::test::{self, ResumedRun, TestTask};
@@ -18,7 +18,7 @@ const REDACTED: &str = "[redacted:";
 /// Runs the command.
 pub fn run(args: ResumeArgs, mut context: CliContext) -> CommandResult {
     let json = args.json;
-    let (test, resumed) = prepare(args, &mut context).map_err(|exit| test::end_unprepared(json, exit))?;
+    let (test, resumed) = prepare(args, &mut context).map_err(|exit| end_unprepared(json, exit))?;
     Ok(test::run(test, TestTask::Resume(resumed), &context))
 }
 

@@ -23,7 +23,7 @@ use crate::mcp::receive_signals;
 use crate::project_file::find_project_file;
 
 pub fn run(args: &ServeArgs, context: &CliContext) -> CommandResult {
-    check_proxies().map_err(|error| context.fail(ExitStatus::Usage, error))?;
+    check_proxies(&context.environment).map_err(|error| context.fail(ExitStatus::Usage, error))?;
     let agent = load_agent(args, context).map_err(|diagnostics| context.reject(diagnostics))?;
     let mut models = ModelRegistry::default();
     for (id, model) in agent.models().map_err(|error| context.fail(ExitStatus::Usage, error))? {

@@ -14,11 +14,10 @@ use hotseat_report::reporters::{
 use hotseat_report::store::{RunState, RunStore, StoredRun, export};
 
 use crate::args::ShowArgs;
-use crate::context::{CliContext, stdout};
+use crate::context::{CliContext, end_unprepared, stdout};
 use crate::exit::{CommandResult, ExitStatus};
 use crate::input_files::InputFiles;
 use crate::store_location::{self, report_store_error};
-use crate::test;
 
 /// Name of the console in errors.
 const STANDARD_OUTPUT: &str = "standard output";
@@ -29,7 +28,7 @@ pub type NamedReporter = (String, Box<dyn Reporter>);
 /// Shows a run, or one of its cases.
 pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
     let found = find_run(&args, context);
-    let (store, head) = found.map_err(|exit| test::end_unprepared(args.json && args.case.is_none(), exit))?;
+    let (store, head) = found.map_err(|exit| end_unprepared(args.json && args.case.is_none(), exit))?;
     if let Some(to) = &args.export {
         export(&store, &head, &context.folder.join(to))
             .map_err(|error| report_store_error(&error, context))?;
@@ -212,8 +211,11 @@ pub fn show_run(
             failed = Some(not_writable(name, error));
         }
     }
-    replayed.map_err(|error| report_store_error(&error, context))?;
-    if let Some(exit) = failed {
+    let shown = replayed.map_err(|error| report_store_error(&error, context));
+    if let Err(exit) = shown.and(failed.map_or(Ok(()), Err)) {
+        if let Some(events) = &mut events {
+            let _ = events.end(exit.code());
+        }
         return Err(exit);
     }
     let came_to = match &head.summary {

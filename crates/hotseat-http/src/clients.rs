@@ -12,7 +12,6 @@ use url::Url;
 
 use crate::client_error::{ClientError, check_encryption};
 use crate::connector::{ConnectSettings, Connector, is_loopback_host};
-use crate::proxies::check_proxies;
 use crate::requests::{ConnectionPool, OutgoingRequest};
 
 /// Maximum time to connect, unless it is set.
@@ -26,7 +25,7 @@ pub struct HttpClients {
     connect_timeout: Duration,
     uses_proxies: bool,
     names_program: bool,
-    pool: OnceLock<Result<Arc<ConnectionPool>, ClientError>>,
+    pool: OnceLock<Arc<ConnectionPool>>,
 }
 
 impl Default for HttpClients {
@@ -56,13 +55,11 @@ impl HttpClients {
         HttpClients { names_program: false, ..self }
     }
 
-    /// Returns a request. Servers on this machine are reached without the proxies of the environment. Fails if a proxy of the
-    /// environment has no usable address, or if the server needs encryption, and there are no certificates, or this build has
-    /// no encryption.
+    /// Returns a request. Servers on this machine are reached without the proxies of the environment. Fails if the server
+    /// needs encryption, and there are no certificates, or this build has no encryption.
     pub fn request(&self, method: Method, url: &Url) -> Result<OutgoingRequest, ClientError> {
         check_encryption(url)?;
-        let pool =
-            self.pool.get_or_init(|| self.create_pool().map(Arc::new)).as_ref().map_err(Clone::clone)?;
+        let pool = self.pool.get_or_init(|| Arc::new(self.create_pool()));
         #[cfg(feature = "tls")]
         if url.scheme() == "https" {
             pool.settings.tls.get()?;
@@ -70,10 +67,7 @@ impl HttpClients {
         Ok(OutgoingRequest::new(pool.clone(), method, url))
     }
 
-    fn create_pool(&self) -> Result<ConnectionPool, ClientError> {
-        if self.uses_proxies {
-            check_proxies()?;
-        }
+    fn create_pool(&self) -> ConnectionPool {
         let program = HeaderValue::from_static(concat!("hotseat/", env!("CARGO_PKG_VERSION")));
         let settings = Arc::new(ConnectSettings {
             timeout: self.connect_timeout,
@@ -86,7 +80,7 @@ impl HttpClients {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .build(Connector::new(settings.clone()));
-        Ok(ConnectionPool { client, settings })
+        ConnectionPool { client, settings }
     }
 }
 

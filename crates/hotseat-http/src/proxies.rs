@@ -1,6 +1,6 @@
 //! Proxies that the environment names.
 
-use std::env;
+use std::collections::BTreeMap;
 
 use hyper_util::client::proxy::matcher::Matcher;
 use url::Url;
@@ -11,15 +11,14 @@ use crate::client_error::ClientError;
 const VARIABLES: [[&str; 2]; 3] =
     [["HTTP_PROXY", "http_proxy"], ["HTTPS_PROXY", "https_proxy"], ["ALL_PROXY", "all_proxy"]];
 
-/// Checks the proxies of the environment. Fails if a variable has another value than the address of a proxy, since requests
-/// would go directly to their servers.
-pub fn check_proxies() -> Result<(), ClientError> {
+/// Checks the proxies that these variables of the environment name. Fails if one has another value than the address of a proxy,
+/// since requests would go directly to their servers.
+pub fn check_proxies(environment: &BTreeMap<String, String>) -> Result<(), ClientError> {
     for variables in VARIABLES {
-        let set = variables.into_iter().find_map(|variable| Some((variable, env::var_os(variable)?)));
+        let set = variables.into_iter().find_map(|variable| Some((variable, environment.get(variable)?)));
         let Some((variable, value)) = set else { continue };
-        if !value.to_str().is_some_and(|value| value.is_empty() || is_proxy_address(value)) {
-            let value = without_credentials(&value.to_string_lossy());
-            return Err(ClientError::Proxy { variable, value });
+        if !value.is_empty() && !is_proxy_address(value) {
+            return Err(ClientError::Proxy { variable, value: without_credentials(value) });
         }
     }
     Ok(())

@@ -77,7 +77,7 @@ pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, ListingEr
         servers.open_conversation("record", Arc::new(FixedAnswerer::default()), Vec::new())?;
     let url =
         conversation.url("server").and_then(|url| Url::parse(&url).ok()).ok_or(ListingError::Nothing)?;
-    let client = ListingClient { clients: HttpClients::default().without_proxies(), url, session: None };
+    let client = ListingClient { clients: HttpClients::default(), url, session: None };
     if let Err(error) = client.list().await {
         return Err(server_failure(&mut conversation).map_or(error, ListingError::Failed));
     }

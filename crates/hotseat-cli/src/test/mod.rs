@@ -109,14 +109,6 @@ pub fn report_usage_error(words: &str) {
     });
 }
 
-/// Ends the JSON events of a task that could not be prepared. Its errors have been printed.
-pub fn end_unprepared(json: bool, exit: ExitStatus) -> ExitStatus {
-    if json {
-        let _ = hotseat_report::reporters::write_empty_summary(&mut io::stdout(), exit.code());
-    }
-    exit
-}
-
 /// A task whose cases are selected and whose run has not started.
 struct PreparedTest {
     input: Option<TestInput>,

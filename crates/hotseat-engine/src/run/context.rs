@@ -112,7 +112,7 @@ impl RunContext {
         case_timeout: Option<Duration>,
         keep: EventRetention,
     ) -> Result<Self, Diagnostics> {
-        check_proxies().map_err(Diagnostic::new)?;
+        check_proxies(project.environment()).map_err(Diagnostic::new)?;
         let means = TargetEnv {
             http,
             environment: project.environment().clone(),
