@@ -52,10 +52,6 @@ impl AllOf {
 }
 
 impl CheckBehavior for AllOf {
-    fn parts(&self) -> &[Check] {
-        &self.checks
-    }
-
     fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
         let texts = |check: &Check| check.kind.behavior().forbidden_texts(check.negated != negated);
         self.checks.iter().map(texts).fold(ForbiddenTexts::default(), ForbiddenTexts::or)

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use hotseat_trace::TurnScope;
 
-use super::Check;
 use super::calls::NamedTools;
 use super::decision::{CheckDecision, CheckOutcome};
 
@@ -24,11 +23,6 @@ pub(super) trait CheckBehavior {
     /// Returns true if a judge or a script function has to decide.
     fn needs_answer(&self) -> bool {
         false
-    }
-
-    /// Returns the checks that this one consists of.
-    fn parts(&self) -> &[Check] {
-        &[]
     }
 
     /// Returns which texts of the agent could violate the check, or satisfy it if it is negated.

@@ -294,8 +294,9 @@ impl Check {
     /// Describes what a check found that passes without the secrets of the scope, and fails with them: `actual`, which it found
     /// without them, or that of its parts that fail.
     pub fn describe_secret(&self, actual: String, scope: TurnScope<'_>, original: TurnScope<'_>) -> String {
-        let parts = self.kind.behavior().parts().iter();
+        let parts = if let CheckKind::AllOf(all) = &self.kind { &all.checks[..] } else { &[] };
         let violated: Vec<String> = parts
+            .iter()
             .filter(|part| !part.decide(original).passed)
             .map(|part| {
                 let actual = part.describe_secret(part.decide(scope).actual, scope, original);
