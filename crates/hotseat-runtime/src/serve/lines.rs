@@ -419,7 +419,7 @@ impl LineTurn<'_, '_> {
         state: &ConversationState,
     ) -> Result<Vec<(OperationAddress, ClientToolAnswer)>, TurnAbort> {
         let status = &self.status;
-        *status.pending_calls.borrow_mut() = calls.iter().map(|call| call.call.to_string()).collect();
+        *status.pending_calls.borrow_mut() = calls.iter().map(|call| call.at.call.to_string()).collect();
         self.desk.changed.notify_one();
         while !status.pending_calls.borrow().is_empty() {
             if self.desk.input_over.get() {

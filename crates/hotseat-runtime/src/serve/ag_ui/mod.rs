@@ -119,7 +119,7 @@ impl AgUiRun {
         match &ending.failure {
             Some(failure) => vec![self.writer.failed(failure, &ending.usage)],
             None => {
-                let calls: Vec<Arc<str>> = ending.calls.iter().map(|call| call.call.clone()).collect();
+                let calls: Vec<Arc<str>> = ending.calls.iter().map(|call| call.at.call.0.clone()).collect();
                 self.writer.finished(&ending.questions, &calls, &ending.usage)
             }
         }

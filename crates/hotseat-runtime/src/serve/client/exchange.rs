@@ -15,7 +15,7 @@ use crate::conversation::{
     ApprovalVerdict, ContextEntry, ConversationEffect, ConversationInput, ConversationState,
     OperationAddress, TurnCaller, TurnPhase, TurnState,
 };
-use crate::failure::WorkFailure;
+use crate::failure::{ErrorCode, WorkFailure};
 use crate::ids::{CallId, TurnId};
 use crate::live::{ConversationHandle, HostError, Signal, Watcher};
 use crate::store::ConversationStoreError;
@@ -94,8 +94,8 @@ pub struct ExchangeEnd {
 /// Tool call that waits for the client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingClientCall {
-    /// The id of the call.
-    pub call: Arc<str>,
+    /// Address of the call.
+    pub at: OperationAddress,
     /// The name of the tool.
     pub tool: String,
     /// Input of the call.
@@ -260,7 +260,7 @@ impl ClientExchange {
         let open = || state.into_iter().flat_map(|state| state.outstanding.values()).filter(of_the_request);
         let call = |effect: &ConversationEffect| match effect {
             ConversationEffect::AskClient { at, tool, input } => {
-                Some(PendingClientCall { call: at.call.0.clone(), tool: tool.clone(), input: input.clone() })
+                Some(PendingClientCall { at: at.clone(), tool: tool.clone(), input: input.clone() })
             }
             _ => None,
         };
@@ -326,6 +326,16 @@ impl ClientExchange {
         let verdict = ApprovalVerdict::Unavailable { reason: reason.to_string() };
         // A question that is no longer open counts as answered.
         self.handle.send(ConversationInput::Approval { at, verdict }).await.map(drop).map_err(host_error)
+    }
+
+    /// Declines a call because the client does not run its tool.
+    ///
+    /// # Errors
+    /// If the conversation rejects the input.
+    pub async fn decline_call(&self, at: OperationAddress, reason: &str) -> Result<(), RequestError> {
+        let result = Err(WorkFailure::business(ErrorCode::PermissionDenied, reason));
+        // A call that is no longer open has ended otherwise.
+        self.handle.send(ConversationInput::OperationDone { at, result }).await.map(drop).map_err(host_error)
     }
 }
 

@@ -20,10 +20,13 @@ use super::client::{
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
-use request::{CompletionMessage, HistoryCall};
+use request::{CompletionMessage, HistoryCall, ToolChoice};
 
 /// Reason given to the agent when it asks for an approval.
 const NO_APPROVAL_REASON: &str = "this client cannot ask for approvals";
+
+/// Reason given to the agent when it calls a tool of a client that disables its tools.
+const NO_CALL_REASON: &str = "the client does not run tools for this answer";
 
 /// Answer in progress.
 pub struct ChatAnswer {
@@ -32,6 +35,7 @@ pub struct ChatAnswer {
     conversation: ConversationId,
     /// Messages of the request.
     messages: Vec<CompletionMessage>,
+    tool_choice: ToolChoice,
     /// Length of the history, if the request continues a known conversation.
     history_len: Option<usize>,
     /// Text of the answer so far.
@@ -74,8 +78,17 @@ impl ChatAnswer {
         agent: &ServedAgent,
         asked: CompletionRequest,
     ) -> Result<(ChatAnswer, ConversationLease), RequestError> {
-        let CompletionRequest { model, messages, context, tools, user, stream, include_usage, show_tools } =
-            asked;
+        let CompletionRequest {
+            model,
+            messages,
+            context,
+            tools,
+            tool_choice,
+            user,
+            stream,
+            include_usage,
+            show_tools,
+        } = asked;
         agent.check_offer(&tools)?;
         let answered = messages.iter().rposition(|said| matches!(said, CompletionMessage::Assistant { .. }));
         let before = answered.map_or(0, |last| last + 1);
@@ -126,6 +139,7 @@ impl ChatAnswer {
             talk,
             conversation: id,
             messages,
+            tool_choice,
             history_len: known.then_some(before),
             text: String::new(),
             message_ended: false,
@@ -218,6 +232,14 @@ impl ChatAnswer {
             ExchangeStep::Finished(ending) if !ending.approval_addresses.is_empty() => {
                 for at in ending.approval_addresses {
                     self.talk.decline(at, NO_APPROVAL_REASON).await?;
+                }
+                return Ok(ChatStep::Pieces(Vec::new()));
+            }
+            ExchangeStep::Finished(ending)
+                if self.tool_choice == ToolChoice::None && !ending.calls.is_empty() =>
+            {
+                for call in ending.calls {
+                    self.talk.decline_call(call.at, NO_CALL_REASON).await?;
                 }
                 return Ok(ChatStep::Pieces(Vec::new()));
             }
@@ -483,7 +505,7 @@ fn context_message(said: &CompletionMessage) -> Value {
 
 fn history_call(call: &PendingClientCall) -> HistoryCall {
     let function = json!({"name": call.tool, "arguments": arguments_text(&call.input)});
-    HistoryCall { id: call.call.to_string(), function }
+    HistoryCall { id: call.at.call.to_string(), function }
 }
 
 fn finish_reason(ending: &ExchangeEnd) -> &'static str {

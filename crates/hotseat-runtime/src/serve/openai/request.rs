@@ -24,6 +24,8 @@ pub struct CompletionRequest {
     pub context: Vec<ContextEntry>,
     /// Tools that the client executes.
     pub tools: Vec<ModelTool>,
+    /// Use of the tools that the client executes.
+    pub tool_choice: ToolChoice,
     /// Name of the user.
     pub user: String,
     /// True if the answer is streamed.
@@ -32,6 +34,15 @@ pub struct CompletionRequest {
     pub include_usage: bool,
     /// True if calls of the agent's own tools are included.
     pub show_tools: bool,
+}
+
+/// Use of the tools that the client executes, in one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The agent selects tools.
+    Auto,
+    /// No tool is called: calls are declined.
+    None,
 }
 
 /// Message of the history, by role.
@@ -203,8 +214,10 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
         check_user_text(&format!("messages[{last_place}].content"), text)?;
     }
     let mut tools = Vec::new();
-    // `none` disables the client's tools.
-    let wanted = if written.tool_choice == "none" { Vec::new() } else { written.tools };
+    let (tool_choice, wanted) = match written.tool_choice == "none" {
+        true => (ToolChoice::None, Vec::new()),
+        false => (ToolChoice::Auto, written.tools),
+    };
     for (index, value) in wanted.into_iter().enumerate() {
         let at = format!("tools[{index}]");
         let WireChatTool { r#type, function } = parse_member(&at, value)?;
@@ -221,6 +234,7 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
         messages,
         context,
         tools,
+        tool_choice,
         user: written.user.filter(|user| !user.is_empty()).unwrap_or_else(|| "user".to_string()),
         stream: written.stream,
         include_usage: written.stream_options.include_usage,

@@ -16,18 +16,29 @@ struct ChatClient<'s> {
     model: &'s str,
     messages: Vec<Value>,
     tools: Value,
+    tool_choice: Value,
     stream: bool,
 }
 
 impl<'s> ChatClient<'s> {
     fn new(served: &'s TestServer, model: &'s str, stream: bool) -> Self {
-        ChatClient { served, model, messages: Vec::new(), tools: Value::Null, stream }
+        ChatClient {
+            served,
+            model,
+            messages: Vec::new(),
+            tools: Value::Null,
+            tool_choice: Value::Null,
+            stream,
+        }
     }
 
     fn body(&self) -> Value {
         let mut body = json!({"model": self.model, "messages": self.messages, "stream": self.stream});
         if !self.tools.is_null() {
             body["tools"] = self.tools.clone();
+        }
+        if !self.tool_choice.is_null() {
+            body["tool_choice"] = self.tool_choice.clone();
         }
         body
     }
@@ -266,6 +277,39 @@ async fn a_call_has_one_result() {
     assert_eq!(chat.next_choice().await["message"]["content"], "You picked blue.");
     assert_eq!(chat.say("thanks").await["message"]["content"], "You are welcome.");
     assert_eq!(served.host.conversations().await.unwrap().len(), 1);
+}
+
+/// The agent declares a tool that the client runs, and this client runs none.
+#[tokio::test]
+async fn calls_of_client_tools_are_declined_without_a_tool_choice() {
+    for stream in [false, true] {
+        let model = scripted([
+            Rule::new().user("sign").call_tool("sign", json!({})).call_tool("sign", json!({})).always(),
+            Rule::new()
+                .tool_result("sign")
+                .result_failed(true)
+                .say("Not signed: {{ result.message }}")
+                .always(),
+        ]);
+        let served = serve(&persona("Helper").tool(tool("sign").client()), model).await;
+        let mut chat = ChatClient::new(&served, "helper", stream);
+        chat.messages.push(json!({"role": "user", "content": "sign it"}));
+        let choice = chat.next_choice().await;
+        assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
+        let mut chat = ChatClient::new(&served, "helper", stream);
+        chat.tools = pick();
+        chat.tool_choice = json!("none");
+        let choice = chat.say("sign it").await;
+        let words = "Not signed: the client does not run tools for this answer";
+        assert_eq!(
+            (&choice["message"]["content"], &choice["finish_reason"]),
+            (&json!(words), &json!("stop"))
+        );
+        assert!(choice["message"].get("tool_calls").is_none(), "{choice}");
+        // The conversation continues.
+        chat.say("sign it now").await;
+        assert_eq!(served.host.conversations().await.unwrap().len(), 2);
+    }
 }
 
 #[tokio::test]
