@@ -151,7 +151,8 @@ fn check_at_rest(state: &ConversationState) -> Result<(), RequestError> {
     match busy {
         None => Ok(()),
         Some(turn) => Err(RequestError::conflict(format!(
-            "turn {} of the thread is still running; send the request again when it has ended",
+            "turn {} of the thread runs without its client, because the server was restarted or the client disconnected: its answer \
+             is not sent again; fetch it with GET /threads/THREAD, and send a new message when `running` is false there",
             turn.number
         ))),
     }

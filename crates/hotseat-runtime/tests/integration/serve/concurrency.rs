@@ -17,8 +17,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::kit::{
-    AgUiClient, EVENT_TIMEOUT, TestServer, abbreviate, events, rejection, scripted, send, serve, serve_with,
-    store_options, text,
+    AgUiClient, EVENT_TIMEOUT, OutputPiece, TestServer, abbreviate, controlled_model, events, rejection,
+    scripted, send, serve, serve_with, store_options, text,
 };
 
 /// An agent with an asynchronous research tool of this duration.
@@ -266,6 +266,41 @@ async fn answer_can_be_fetched_after_restart() {
     let (told, _) = read_until(stream, "I found gold.\"").await;
     assert!(told.contains("I have started."), "{told}");
     fetch_until(&second, "I found gold.").await;
+}
+
+/// A server that is killed while the model answers. Its turn continues in the next one, and the client repeats its request.
+#[tokio::test]
+async fn turn_of_a_killed_server_continues_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let serve_file = async |name: &str, model| {
+        let store = store_options(Arc::new(SqliteStore::open(&folder.path().join(name)).unwrap()));
+        serve_with(&persona("Helper"), model, ServeOptions::default(), store).await
+    };
+    let (first_teller, model) = controlled_model();
+    let first = serve_file("first.db", model).await;
+    let mut client = AgUiClient::new(&first, "t");
+    client.user("hi");
+    let body = client.body(None);
+    first_teller.emit([OutputPiece::Text("Hel")]);
+    let (_, _first_response) = read_until(first.post("/", &body).await, "\"Hel\"").await;
+    // What a killed server leaves.
+    for ending in ["", "-wal"] {
+        let file = |name: &str| folder.path().join(format!("{name}.db{ending}"));
+        std::fs::copy(file("first"), file("second")).unwrap();
+    }
+    let (teller, model) = controlled_model();
+    let second = serve_file("second.db", model).await;
+    let idle = teller.listeners();
+    let fetched: Value = serde_json::from_str(&text(second.get("/threads/t").await).await).unwrap();
+    assert_eq!(fetched["running"], true, "{fetched}");
+    let (status, words) = rejection(second.post("/", &body).await).await;
+    assert!(status == 409 && words.contains("turn 1 of the thread runs without its client"), "{words}");
+    assert!(words.contains("fetch it with GET /threads/THREAD"), "{words}");
+    teller.wait_for_calls(idle + 1).await;
+    teller.emit([OutputPiece::Text("Hello"), OutputPiece::Done]);
+    fetch_until(&second, "Hello").await;
+    let (status, words) = rejection(second.post("/", &body).await).await;
+    assert!(status == 409 && words.contains("the agent has answered all of its messages; fetch"), "{words}");
 }
 
 #[tokio::test]
