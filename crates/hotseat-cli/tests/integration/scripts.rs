@@ -376,6 +376,9 @@ fn hooks_are_found_beside_test_files() {
     let misspelt = project("Befor").hotseat(&["test", "-k", "T001"]);
     assert_eq!(misspelt.code, 2, "{misspelt}");
     assert!(misspelt.stderr.contains("unknown hook `Befor`"), "{misspelt}");
+    let in_text = project("Befor").file("noon_test.ts", &test_file.replace("'a'", "'Before noon'"));
+    let misspelt = in_text.hotseat(&["test", "-k", "T001"]);
+    assert!(misspelt.stderr.contains("unknown hook `Befor`"), "{misspelt}");
 }
 
 #[test]

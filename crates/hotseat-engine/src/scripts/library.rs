@@ -321,7 +321,10 @@ impl ScriptLibrary {
                     Ok(Ok(function)) => found.push((function, base.shown.join(file).display().to_string())),
                     Ok(Err(_)) => {}
                     Err(error) => {
-                        let names_it = |text: String| text.contains(name);
+                        // A suite of tests is never a script.
+                        let is_suite =
+                            |text: &str| text.contains("\"hotseat\"") || text.contains("'hotseat'");
+                        let names_it = |text: String| text.contains(name) && !is_suite(&text);
                         if fs::read_to_string(base.folder.join(file)).is_ok_and(names_it) {
                             broken.get_or_insert(error);
                         }
