@@ -1,6 +1,6 @@
 //! Selection of cases: filters of the command line, lines, case files, and the explanation if nothing matches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -162,6 +162,7 @@ pub fn load_plan(
 ) -> Result<RunPlan, ExitStatus> {
     let mut filter = args.filter.compile().map_err(|wrong| context.reject([wrong]))?;
     let (mut lines, mut named, mut nested) = (Vec::new(), Vec::new(), Vec::new());
+    let mut whole = HashSet::new();
     let (suites, mut diagnostics) = match prepared {
         Some(suites) => {
             filter.words = args.words(&context.folder);
@@ -175,15 +176,15 @@ pub fn load_plan(
                 return Err(if is_usage { ExitStatus::Usage } else { ExitStatus::NothingSelected });
             }
             (lines, named, filter.words) = (found.lines, found.named, found.words);
-            nested = found.notes;
+            (nested, whole) = (found.notes, found.whole);
             (found.suites, found.mistakes)
         }
     };
     let mut parts: BTreeMap<String, SelectedParts> = BTreeMap::new();
-    for (path, line) in &lines {
+    for (path, line) in lines.iter().filter(|(path, _)| !whole.contains(path)) {
         parts.entry(project.suite_name(path)).or_default().lines.insert(*line);
     }
-    for (path, name) in &named {
+    for (path, name) in named.iter().filter(|(path, _)| !whole.contains(path)) {
         parts.entry(project.suite_name(path)).or_default().names.insert(name.clone());
     }
     let selection = CaseSelection {

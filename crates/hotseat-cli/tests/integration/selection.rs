@@ -455,3 +455,18 @@ fn project_files_nearer_to_suites_are_noted() {
         assert!(!project.hotseat(args).stderr.contains("is not used"), "{args:?}");
     }
 }
+
+#[test]
+fn lines_and_names_beside_their_whole_file_must_exist() {
+    let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n").suite("a", YAML);
+    let listed = |part: &str| project.hotseat(&["list", "a.test.yaml", part]);
+    for (part, message) in [
+        ("a.test.yaml:99", "no case is at line 99 of a.test.yaml"),
+        ("a.test.yaml::nosuch", "a.test.yaml has no case `nosuch`"),
+    ] {
+        let output = listed(part);
+        assert!(output.code == 4 && output.stderr.contains(message), "{output}");
+    }
+    let output = listed("a.test.yaml::pays once");
+    assert!(output.code == 0 && output.stdout.contains("books a room"), "{output}");
+}

@@ -20,10 +20,12 @@ use hotseat_trace::format_count;
 pub struct DiscoveredSuites {
     /// The suites.
     pub suites: Vec<Suite>,
-    /// Suites of which only the cases at these lines are meant: `FILE:LINE`.
+    /// Lines that are named with their suites: `FILE:LINE`. Only these cases are meant, unless the suite is `whole`.
     pub lines: Vec<(PathBuf, u32)>,
-    /// Suites of which only the cases with these ids or names are meant: `FILE::NAME`.
+    /// The same for ids or names: `FILE::NAME`.
     pub named: Vec<(PathBuf, String)>,
+    /// Suites that are also named without a line or name, which are meant as a whole.
+    pub whole: HashSet<PathBuf>,
     /// Words that are no paths: parts of names, as of [`is_case_word`].
     pub words: Vec<String>,
     /// Diagnostics of paths without suites.
@@ -152,7 +154,6 @@ fn find_written(
     found: &mut DiscoveredSuites,
     remarks: &mut WalkRemarks,
 ) {
-    let mut whole: HashSet<PathBuf> = HashSet::new();
     for written in paths {
         let path = folder.join(written);
         if !path.exists()
@@ -208,12 +209,9 @@ fn find_written(
             let help = remarks.notes().next().map(|note| note.message);
             found.missing.push(Diagnostic { help, ..Diagnostic::new(format!("{rule} {written}")) });
         }
-        whole.extend(suites.iter().map(|suite| suite.path.clone()));
+        found.whole.extend(suites.iter().map(|suite| suite.path.clone()));
         found.suites.extend(suites);
     }
-    // A file that is also named without a line or name is meant as a whole.
-    found.lines.retain(|(path, _)| !whole.contains(path));
-    found.named.retain(|(path, _)| !whole.contains(path));
 }
 
 /// True for a file with the name of a project file.
