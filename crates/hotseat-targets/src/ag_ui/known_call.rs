@@ -24,6 +24,8 @@ pub struct KnownCall {
     pub arguments: KnownArguments,
     /// Source of its result, if it has one.
     pub result_source: Option<ResultSource>,
+    /// Hash of the result that an event brought. Snapshots may shorten results.
+    pub streamed_result: Option<u64>,
     /// True if its result is an error.
     pub has_failed: bool,
     /// True if the trace has the message that makes it.

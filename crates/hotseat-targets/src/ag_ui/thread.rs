@@ -205,6 +205,7 @@ impl ConversationThread {
             started,
             arguments: KnownArguments::Unknown,
             result_source: None,
+            streamed_result: None,
             has_failed: false,
             has_message: false,
             is_streamed: origin == Origin::Stream,

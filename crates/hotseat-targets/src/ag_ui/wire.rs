@@ -176,6 +176,15 @@ bodies! {
     SubagentError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
 }
 
+impl ToolResult {
+    /// Returns the error of a failed call. Only messages have a member for it, so `hotseat serve` tells it in the metadata
+    /// of the event.
+    pub fn error(&self) -> Option<&str> {
+        let in_metadata = || self.metadata.as_ref()?.get("error")?.as_str();
+        self.error.as_deref().or_else(in_metadata).filter(|error| !error.is_empty())
+    }
+}
+
 /// Outcome of a run, if the producer reports it; absent means success.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "WrittenOutcome")]

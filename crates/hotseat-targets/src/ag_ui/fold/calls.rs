@@ -1,6 +1,7 @@
 //! Tool calls: each counts once, however often it is announced.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hotseat_model::ArgumentsProgress;
@@ -251,8 +252,9 @@ impl RunFold<'_> {
             self.orphan_results.push(e);
             return;
         };
-        let repeated = call.result_source;
-        if repeated.is_some() && self.is_known_result(&id, &e.content) {
+        let (repeated, streamed) = (call.result_source, call.streamed_result);
+        let is_known = self.is_known_result(&id, &e.content) && (e.error().is_none() || call.has_failed);
+        if repeated.is_some() && (is_known || streamed == Some(result_hash(&e))) {
             // Servers may repeat known results.
             return;
         }
@@ -271,6 +273,9 @@ impl RunFold<'_> {
             if keeps_answer {
                 return;
             }
+        } else if streamed.is_some() {
+            self.contradicted_call.get_or_insert(id);
+            return;
         } else if repeated.is_some() && origin == Origin::Stream {
             self.note(out, format!("tool call {id} got another result; the last one is used"));
         }
@@ -344,13 +349,11 @@ impl RunFold<'_> {
         let source = self.answering();
         let Some(call) = self.thread.calls.get_mut(id) else { return };
         call.result_source = Some(source);
+        if origin == Origin::Stream {
+            call.streamed_result = Some(result_hash(&e));
+        }
         let tool_call_id = call.trace_id.clone();
-        // Only messages have a member for it, so `hotseat serve` tells it in the metadata of the event.
-        let in_metadata = || {
-            let error = e.metadata.as_ref()?.get("error")?.as_str()?;
-            (!error.is_empty()).then(|| error.to_string())
-        };
-        let error = e.error.clone().or_else(in_metadata);
+        let error = e.error().map(str::to_string);
         call.has_failed = error.is_some();
         if origin != Origin::Snapshot {
             let result = ResultMessage {
@@ -465,6 +468,13 @@ fn wraps_answer(result: &Value, answer: &Value, call: [&str; 2]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns the same number for equal results.
+fn result_hash(result: &wire::ToolResult) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (message_content(&result.content), result.error()).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns a result as message content: text or parts.

@@ -25,6 +25,11 @@ pub enum ProtocolViolation {
     /// A part of a call belongs to no call.
     #[error("{part} arrived for tool call {id}, but no event names its tool")]
     UnknownCall { part: &'static str, id: Arc<str> },
+    /// One of the results would hide the other from checks.
+    #[error(
+        "tool call {0} has two different results; a tool that runs again is another call, with its own TOOL_CALL_START"
+    )]
+    SecondResult(Arc<str>),
     /// The agent waits for a call that it did not make.
     #[error("RUN_FINISHED lists the pending tool call {0}, which was never announced")]
     UnknownPendingCall(Arc<str>),

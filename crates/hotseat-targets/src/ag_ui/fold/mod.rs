@@ -117,6 +117,9 @@ impl RunFold<'_> {
         if let Some((part, id)) = self.orphan() {
             return Err(ProtocolViolation::UnknownCall { part, id: id.clone() });
         }
+        if let Some(id) = self.contradicted_call {
+            return Err(ProtocolViolation::SecondResult(id));
+        }
         if let Some(id) = self.unknown_awaited() {
             return Err(ProtocolViolation::UnknownPendingCall(id.clone()));
         }

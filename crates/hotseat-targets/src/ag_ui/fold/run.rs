@@ -116,6 +116,8 @@ pub struct RunFold<'t> {
     pub(super) last_calls: Vec<Arc<str>>,
     /// Results of unknown calls; a later event or snapshot may still announce the call.
     pub(super) orphan_results: Vec<wire::ToolResult>,
+    /// The first call to which events brought two different results.
+    pub(super) contradicted_call: Option<Arc<str>>,
     /// The first call that only a result in a snapshot mentions.
     pub(super) unannounced_result: Option<Arc<str>>,
     /// Message snapshots not yet compared with the events: the last one, and the messages of earlier ones
@@ -254,6 +256,7 @@ impl<'t> RunFold<'t> {
             reply: ReplyOrder::default(),
             last_calls: Vec::new(),
             orphan_results: Vec::new(),
+            contradicted_call: None,
             unannounced_result: None,
             snapshots: Vec::new(),
             searched_bytes: 0,

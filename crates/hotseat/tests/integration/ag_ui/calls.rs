@@ -221,17 +221,57 @@ fn reused_id_from_earlier_turn_is_another_call() {
     assert_eq!(ids.len(), ids.iter().collect::<std::collections::HashSet<_>>().len(), "{ids:?}");
 }
 
-/// A120
+/// A120: a repeated result is harmless, another one would hide what the tool answered first.
 #[test]
-fn last_result_wins_and_repeats_are_ignored() {
+fn a_second_result_must_repeat_the_first() {
     let call = vec![start("c", "pay"), end("c"), result("c", "first")];
     let told = run_turn([call.clone(), vec![result("c", "first")]].concat()).passed().assert_no_notes();
     assert_eq!(told.calls(), ["1 pay {} → first"]);
-    let told = run_turn([call, vec![result("c", "second")]].concat()).passed();
-    assert_eq!(
-        told.assert_note("tool call c got another result; the last one is used").calls(),
-        ["1 pay {} → second"]
-    );
+    let failed = json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "first", "error": "declined"});
+    for other in [result("c", "second"), failed] {
+        run_turn([call.clone(), vec![other]].concat()).failed(
+            ProtocolError,
+            "tool call c has two different results; a tool that runs again is another call",
+        );
+    }
+}
+
+/// A snapshot may shorten a result; its event may still be repeated.
+#[test]
+fn a_result_may_be_repeated_after_a_snapshot_shortened_it() {
+    let snapshot = json!({"type": "MESSAGES_SNAPSHOT", "messages": [
+        {"id": "u", "role": "user", "content": "hello"},
+        {"id": "a", "role": "assistant", "toolCalls": [{"id": "c", "type": "function", "function": {"name": "pay", "arguments": "{}"}}]},
+        {"id": "r-paid in full", "role": "tool", "toolCallId": "c", "content": "paid"},
+    ]});
+    let call = vec![start("c", "pay"), end("c"), result("c", "paid in full"), snapshot];
+    let told = run_turn([call, vec![result("c", "paid in full")]].concat()).passed().assert_no_notes();
+    assert_eq!(told.calls(), ["1 pay {} → paid in full"]);
+}
+
+/// A resumed run that executes a tool again and reports only the result.
+#[test]
+fn a_second_result_in_a_resumed_run_must_repeat_the_first() {
+    for (second, is_same) in [("paid 1", true), ("paid 2", false)] {
+        let agent = scripted_agent(vec![
+            |run| {
+                let interrupt = json!([{"id": "i", "reason": "confirm"}]);
+                run.started()
+                    .tool("c", "pay", &json!({}), Some(json!("paid 1")))
+                    .raw_event(json!({"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": interrupt}}))
+            },
+            match is_same {
+                true => |run| run.started().raw_event(result("c", "paid 1")).text("Done.").finished(),
+                false => |run| run.started().raw_event(result("c", "paid 2")).text("Done.").finished(),
+            },
+        ]);
+        let told =
+            TestConversation::new(&agent).turn(json!({"user": "pay", "resume": [{"payload": true}]})).run();
+        match is_same {
+            true => assert_eq!(told.passed().calls(), ["1 pay {} → paid 1"], "{second}"),
+            false => drop(told.failed(ProtocolError, "tool call c has two different results")),
+        }
+    }
 }
 
 /// A334: the order within a call does not matter if all events arrive.
