@@ -1191,3 +1191,47 @@ fn redacts_secrets_in_templates() {
     let all = format!("{}{}{}", tested.output, tested.report, project.workspace.read("out/t.jsonl"));
     assert!(!all.contains(secret) && all.contains("I was sent Bearer [redacted:"), "{all}");
 }
+
+/// An error excuses only what is sent after it: a call or a text in the same document or event counts.
+#[test]
+fn what_stands_beside_an_error_counts() {
+    let call = json!({"name": "delete", "arguments": {}});
+    let answer = json!({"delta": "secret", "call": call, "error": "nope"});
+    let unreadable = json!({"delta": "secret", "call": [7, call], "error": "nope"});
+    let named = FakeReply::sse().bytes(format!("event: error\ndata: {answer}\n\n"));
+    let replies = [
+        ("none", FakeReply::json(200, &answer)),
+        ("none", FakeReply::json(200, &unreadable)),
+        ("ndjson", ndjson(std::slice::from_ref(&answer))),
+        ("sse", sse(std::slice::from_ref(&answer))),
+        ("sse", named),
+    ];
+    let map = STREAM.replace(", done: { path: $.type, equals: end }", "");
+    for (form, reply) in replies {
+        let done = if form == "none" { map.as_str() } else { STREAM };
+        let settings = format!("{}  stream: {form}\n", mapping_settings(done));
+        for (assertion, passes) in [
+            ("tools: { forbid: [delete] }", false),
+            ("tools: { require: [delete] }", true),
+            ("text: { must_not_match: secret }", false),
+            ("text: { must_match: ^secret$ }", true),
+        ] {
+            let reply = reply.clone();
+            let server = FakeAgent::start(move |_| reply.clone());
+            let suite = format!(
+                "name: a\nturns: [{{ user: hello, expect_error: ^nope$, assert: {{ {assertion} }} }}]\n"
+            );
+            let tested = project(&server, &settings).suite("a", &suite).test(&[]);
+            assert_eq!(tested.output.code, i32::from(!passes), "{form} {assertion}: {}", tested.output);
+        }
+    }
+    // The texts of an event that is itself the error are not the agent's.
+    let error = FakeReply::sse().bytes("event: error\ndata: {\"delta\": \"x\", \"message\": \"nope\"}\n\n");
+    let server = FakeAgent::start(move |_| error.clone());
+    let suite =
+        "name: a\nturns: [{ user: hello, expect_error: ^nope$, assert: { text: { must_not_match: . } } }]\n";
+    project(&server, &format!("{}  stream: sse\n", mapping_settings(STREAM)))
+        .suite("a", suite)
+        .test(&[])
+        .assert_all_passed();
+}

@@ -1519,3 +1519,44 @@ fn error_of_a_result_is_that_of_the_tool() {
     });
     run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
 }
+
+/// An error excuses only what is sent after it: a call or a text in the same completion or chunk counts.
+#[test]
+fn what_stands_beside_an_error_counts() {
+    let call = json!({"index": 0, "id": "c1", "function": {"name": "delete", "arguments": "{}"}});
+    let said = json!({"role": "assistant", "content": "secret", "tool_calls": [call]});
+    let error = json!({"message": "nope"});
+    let whole = json!({"choices": [{"message": said, "finish_reason": "error"}], "error": error});
+    let streamed = json!({"choices": [{"delta": said, "finish_reason": null}], "error": error});
+    // As OpenRouter sends it.
+    let in_choice = json!({"choices": [{"delta": said, "finish_reason": "error", "error": error}]});
+    let misplaced =
+        json!({"choices": [{"delta": said}, {"index": 0, "delta": {"role": "user"}}], "error": error});
+    for reply in [
+        FakeReply::json(200, &whole),
+        FakeReply::sse().event(streamed.clone()),
+        FakeReply::sse().event(in_choice),
+        FakeReply::sse().event(misplaced),
+        FakeReply::sse().bytes(format!("event: error\ndata: {streamed}\n\n")),
+    ] {
+        for (assertion, passes) in [
+            ("tools: { forbid: [delete] }", false),
+            ("tools: { require: [delete] }", true),
+            ("text: { must_not_match: secret }", false),
+            ("text: { must_match: ^secret$ }", true),
+        ] {
+            let reply = reply.clone();
+            let server = FakeAgent::start(move |_| reply.clone());
+            let suite = format!(
+                "name: a\nturns: [{{ user: hello, expect_error: ^nope$, assert: {{ {assertion} }} }}]\n"
+            );
+            let tested = run_hello(&project(&server, "").suite("a", &suite));
+            assert_eq!(tested.output.code, i32::from(!passes), "{assertion}: {}", tested.output);
+        }
+    }
+    // The error counts more than a part beside it that cannot be read.
+    let broken = json!({"choices": "none", "error": error});
+    let server = FakeAgent::start(move |_| FakeReply::json(200, &broken));
+    let suite = "name: a\nturns: [{ user: hello, expect_error: ^nope$ }]\n";
+    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
+}

@@ -198,6 +198,29 @@ impl MappedResponse {
             telling.record_message(text, Some(began), None);
         }
     }
+
+    /// Records whether the agent awaits input.
+    fn end_awaiting(&mut self, telling: &mut TurnRecorder<'_>) {
+        if let Some(awaiting) = self.awaiting {
+            telling.record_awaiting(awaiting, self.hint.take());
+        }
+    }
+
+    /// Records an error of the agent, which counts more than a value beside it that is invalid (`read`).
+    fn fail(
+        &mut self,
+        error: ErrorInfo,
+        read: Result<(), TurnError>,
+        telling: &mut TurnRecorder<'_>,
+    ) -> TurnError {
+        self.end_message(telling);
+        self.end_awaiting(telling);
+        if let Err(TurnError::Failed(failure)) = read {
+            telling.record_unread_beside_error(&failure);
+        }
+        telling.run_failed(&error);
+        TurnError::Run(error)
+    }
 }
 
 /// A text that is no JSONPath.
@@ -299,7 +322,7 @@ impl ResponseMapping {
         }
         heard.is_whole = true;
         self.check_cost(&answer)?;
-        self.read_members(&answer, heard, telling)?;
+        self.read_value(&answer, heard, telling)?;
         if let Some(calls) = &self.calls
             && calls.calls.misses_container(&answer)
         {
@@ -308,10 +331,6 @@ impl ResponseMapping {
             telling.record_note(format!(
                 "{named} selects nothing in the answer, so no tool calls were recorded"
             ));
-        }
-        for text in self.texts(&answer)? {
-            heard.has_text = true;
-            telling.record_message(text, None, None);
         }
         self.read_finish_reason(&answer, heard);
         self.finish(heard, has_id, Some(body), telling)
@@ -329,12 +348,7 @@ impl ResponseMapping {
         let event: Value = read_piece(data)
             .map_err(|error| protocol_error(format!("event {number} {error}: {}", excerpt(data, 200))))?;
         self.check_cost(&event)?;
-        self.read_members(&event, heard, telling)?;
-        for piece in self.texts(&event)? {
-            heard.has_text = true;
-            heard.finish_reason.follow_with(&piece);
-            heard.open_message.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
-        }
+        self.read_value(&event, heard, telling)?;
         self.read_finish_reason(&event, heard);
         let Some(LastEventRule { path, equals }) = &self.done else { return Ok(false) };
         Ok(path.values(&event).any(|found| match equals {
@@ -381,8 +395,13 @@ impl ResponseMapping {
             data => serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string())),
         };
         let mapped = self.error.as_ref().and_then(|path| path.error(&told));
-        let error = mapped.or_else(|| parse_error(&told["error"])).or_else(|| parse_error(&told));
-        let error = error.unwrap_or_else(|| ErrorInfo {
+        let error = mapped.or_else(|| parse_error(&told["error"]));
+        let read = self.check_cost(&told).and_then(|()| {
+            let read = self.read_members(&told, heard, telling);
+            // The texts of data that is itself the error are not the agent's reply.
+            if error.is_some() { read.and(self.read_texts(&told, heard, telling)) } else { read }
+        });
+        let error = error.or_else(|| parse_error(&told)).unwrap_or_else(|| ErrorInfo {
             code: None,
             message: match data {
                 "" => "an event named `error`".to_string(),
@@ -390,36 +409,43 @@ impl ResponseMapping {
             },
             retriable: None,
         });
-        heard.end_message(telling);
-        telling.run_failed(&error);
-        TurnError::Run(error)
+        heard.fail(error, read, telling)
     }
 
-    /// Reads everything except the reply text and the finish reason.
+    /// Reads everything except the finish reason. Fails with the error of the agent, if there is one, after the rest is recorded.
+    fn read_value(
+        &self,
+        answer: &Value,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        let members = self.read_members(answer, heard, telling);
+        let read = members.and(self.read_texts(answer, heard, telling));
+        match self.error.as_ref().and_then(|path| path.error(answer)) {
+            Some(error) => Err(heard.fail(error, read, telling)),
+            None => read,
+        }
+    }
+
+    /// Reads everything except the reply text, the finish reason and the error. An invalid value does not hide the others.
     fn read_members(
         &self,
         answer: &Value,
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
-        if let Some(error) = self.error.as_ref().and_then(|path| path.error(answer)) {
-            heard.end_message(telling);
-            telling.run_failed(&error);
-            return Err(TurnError::Run(error));
-        }
-        if let Some(calls) = &self.calls {
-            calls.read_calls(answer, heard, telling)?;
-        }
-        let awaiting = self.read_awaiting(answer)?;
+        let calls = self.calls.as_ref().map_or(Ok(()), |calls| calls.read_calls(answer, heard, telling));
         // One sign is enough, in whichever event.
-        heard.awaiting = awaiting.max(heard.awaiting);
+        let awaiting = self.read_awaiting(answer).map(|sign| heard.awaiting = sign.max(heard.awaiting));
         let hint = self.hint.as_ref().and_then(|path| path.first(answer)).map(plain_text);
         heard.hint = hint.or(heard.hint.take());
-        heard.conversation_id = self.read_conversation_id(answer)?.or(heard.conversation_id.take());
+        let id = self
+            .read_conversation_id(answer)
+            .map(|id| heard.conversation_id = id.or(heard.conversation_id.take()));
         if let Some(usage) = self.read_usage(answer) {
             heard.usage = Some(add_usage(heard.usage.take(), usage));
         }
-        Ok(())
+        calls.and(awaiting).and(id)
     }
 
     /// Reads the finish reason, which follows the text of its event.
@@ -449,9 +475,7 @@ impl ResponseMapping {
         if !heard.has_text && !heard.has_calls {
             return Err(missing(&self.reply, ""));
         }
-        if let Some(awaiting) = heard.awaiting {
-            telling.record_awaiting(awaiting, heard.hint.take());
-        }
+        heard.end_awaiting(telling);
         match &self.conversation_id {
             Some(path) if !has_id && heard.conversation_id.is_none() => {
                 Err(missing(path, " to the first message"))
@@ -460,21 +484,34 @@ impl ResponseMapping {
         }
     }
 
-    /// Returns the texts of the reply.
-    fn texts(&self, answer: &Value) -> Result<Vec<String>, TurnError> {
-        let mut texts = Vec::new();
+    /// Records the texts of the reply.
+    fn read_texts(
+        &self,
+        answer: &Value,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        let mut read = Ok(());
         for selected in self.reply.all(answer) {
-            match selected {
-                Value::Null => {}
-                Value::String(text) => texts.push(text.clone()),
+            let text = match selected {
+                Value::Null => continue,
+                Value::String(text) => text.clone(),
                 // A structured reply is kept as JSON text for checks that read JSON.
-                Value::Object(_) | Value::Array(_) => texts.push(selected.to_string()),
+                Value::Object(_) | Value::Array(_) => selected.to_string(),
                 Value::Bool(_) | Value::Number(_) => {
-                    return Err(self.reply.type_error(selected, "a text, an object or a list"));
+                    read = read.and(Err(self.reply.type_error(selected, "a text, an object or a list")));
+                    continue;
                 }
+            };
+            heard.has_text = true;
+            if heard.is_whole {
+                telling.record_message(text, None, None);
+            } else {
+                heard.finish_reason.follow_with(&text);
+                heard.open_message.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&text);
             }
         }
-        Ok(texts)
+        read
     }
 
     fn read_awaiting(&self, answer: &Value) -> Result<Option<bool>, TurnError> {
@@ -557,12 +594,13 @@ impl CallPaths {
         let calls: Vec<&Value> = calls.collect();
         heard.call_lists += 1;
         let origin = if heard.is_whole || calls.len() > 1 { Origin::Snapshot } else { Origin::Stream };
+        let mut read = Ok(());
         for call in calls {
             heard.end_message(telling);
-            self.read_call(call, origin, heard, telling)?;
+            read = read.and(self.read_call(call, origin, heard, telling));
             heard.has_calls = true;
         }
-        Ok(())
+        read
     }
 
     fn read_call(

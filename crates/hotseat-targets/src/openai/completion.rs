@@ -82,7 +82,28 @@ struct CompletionWireMessage {
     extra: Map<String, Value>,
 }
 
+impl CompletionChunk {
+    /// Returns the error of the chunk, which was received as `data`, or of its first choice.
+    fn error(&self, data: &str) -> Option<Value> {
+        let CompletionChunk { choices, error, base_resp, x_groq, .. } = self;
+        let told = completion_error(error.as_ref(), base_resp.as_ref(), x_groq.as_ref());
+        let mut first = (0..).zip(choices.iter().flatten()).filter(|(place, choice)| choice.is_first(*place));
+        if let Some(error) = told.or_else(|| first.find_map(|(_, choice)| choice.error())) {
+            return Some(error.clone());
+        }
+        if !choices.as_ref().is_none_or(Vec::is_empty) {
+            return None;
+        }
+        serde_json::from_str(&readable(data)).ok().filter(is_error_object)
+    }
+}
+
 impl CompletionChoice {
+    /// Returns true unless the choice, the one at `place`, is an alternative reply.
+    fn is_first(&self, place: u64) -> bool {
+        self.index.unwrap_or(place) == 0
+    }
+
     /// Returns the error of the choice or of its messages. One of a message with role `tool` is that of a tool.
     fn error(&self) -> Option<&Value> {
         let mut messages = self.delta.iter().chain(&self.message);
@@ -325,6 +346,9 @@ impl CompletionReader {
         if matches!(error.message.trim(), "" | "[DONE]") {
             error.message = "an event named `error`".to_string();
         }
+        if let Ok(chunk) = serde_json::from_str(&readable(data)) {
+            self.read_beside_error(chunk, data, "the event named `error`", telling);
+        }
         telling.run_failed(&error);
         TurnError::Run(error)
     }
@@ -344,16 +368,39 @@ impl CompletionReader {
         }
         check_value_count(data).map_err(|words| protocol_error(format!("{what} {words}")))?;
         let chunk = parse_chunk(data, what, telling)?;
-        let CompletionChunk { error, base_resp, x_groq, .. } = &chunk;
-        if let Some(error) = completion_error(error.as_ref(), base_resp.as_ref(), x_groq.as_ref()) {
-            return Err(run_failure(error, telling));
+        match chunk.error(data) {
+            Some(error) => {
+                self.read_beside_error(chunk, data, what, telling);
+                Err(run_failure(&error, telling))
+            }
+            None => self.read_parsed(chunk, data, what, telling),
         }
-        if chunk.choices.as_ref().is_none_or(Vec::is_empty)
-            && let Ok(told) = serde_json::from_str::<Value>(&readable(data))
-            && is_error_object(&told)
+    }
+
+    /// Reads the choices that stand beside an error. The error counts more than an invalid choice, and than the finish reason.
+    fn read_beside_error(
+        &mut self,
+        chunk: CompletionChunk,
+        data: &str,
+        what: &str,
+        telling: &mut TurnRecorder<'_>,
+    ) {
+        if chunk.choices.is_some()
+            && let Err(TurnError::Failed(failure)) = self.read_parsed(chunk, data, what, telling)
         {
-            return Err(run_failure(&told, telling));
+            telling.record_unread_beside_error(&failure);
         }
+        self.finish_reason = FinishReason::default();
+    }
+
+    /// Reads a chunk or a completion, except its error.
+    fn read_parsed(
+        &mut self,
+        chunk: CompletionChunk,
+        data: &str,
+        what: &str,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
         let first = chunk.choices.iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
         let in_choice = first.and_then(|choice| choice.usage.as_ref());
         let usage = completion_usage(chunk.usage, chunk.x_groq.as_ref(), in_choice);
@@ -378,14 +425,11 @@ impl CompletionReader {
         self.hint = chunk.input_hint.or(self.hint.take());
         for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
             // Further choices are alternative replies.
-            if choice.index.unwrap_or(place) != 0 {
+            if !choice.is_first(place) {
                 self.has_further_choices = true;
                 continue;
             }
             self.has_choice = true;
-            if let Some(error) = choice.error() {
-                return Err(run_failure(error, telling));
-            }
             if choice.delta.is_some() && choice.message.as_ref().is_some_and(CompletionWireMessage::has_calls)
             {
                 let message = format!("{what} has a `delta` and a `message` with tool calls");
@@ -670,13 +714,13 @@ impl CompletionReader {
     }
 }
 
-/// Parses data of a stream, or a whole completion. Fails with the error of the server if the data is a list with one, as Gemini
-/// sends it.
+/// Parses data of a stream, or a whole completion. Fails with the error of the server if invalid data has one, or is a list with
+/// one, as Gemini sends it.
 fn parse_chunk(data: &str, what: &str, telling: &mut TurnRecorder<'_>) -> Result<CompletionChunk, TurnError> {
     let data = readable(data);
     serde_json::from_str(&data).map_err(|error| {
-        let listed: Option<Vec<Value>> = serde_json::from_str(&data).ok();
-        let mut entries = listed.iter().flatten();
+        let told: Value = serde_json::from_str(&data).unwrap_or_default();
+        let mut entries = told.as_array().map_or(std::slice::from_ref(&told), Vec::as_slice).iter();
         if let Some(told) = entries.find_map(|entry| reported_error(entry.get("error"))) {
             return run_failure(told, telling);
         }

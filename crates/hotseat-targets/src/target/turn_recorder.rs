@@ -167,6 +167,11 @@ impl<'a> TurnRecorder<'a> {
         self.recorder.emit(AgentRunFailed { turn_id: self.turn_id.clone(), error: error.clone() });
     }
 
+    /// Notes that something beside an error of the agent is invalid, so that it is not recorded.
+    pub(crate) fn record_unread_beside_error(&mut self, failure: &AttemptFailure) {
+        self.record_note(format!("not all that the agent sent with its error was read: {}", failure.message));
+    }
+
     /// Records a message that started at `started`; `has_tool_use` is set if known. Empty messages are
     /// ignored.
     pub(crate) fn record_message(
