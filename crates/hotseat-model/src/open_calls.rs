@@ -94,8 +94,8 @@ mod tests {
         assert_eq!(open.take(""), Err(UnmatchedResult::SeveralCalls));
         assert_eq!([open.take("a"), open.take("a"), open.take("b")], [Ok(0), Ok(1), Ok(3)]);
         assert_eq!(open.numbers().collect::<Vec<_>>(), [2]);
-        open.add(4, "c");
-        assert_eq!([open.take_unnamed(), open.take_unnamed()], [Ok(2), Err(UnmatchedResult::NoCall)]);
-        assert_eq!([open.take(""), open.take("c")], [Ok(4), Err(UnmatchedResult::NoCall)]);
+        open.add(4, "");
+        assert_eq!([open.take_unnamed(), open.take_unnamed()], [Ok(4), Err(UnmatchedResult::NoCall)]);
+        assert_eq!([open.take(""), open.take("a")], [Ok(2), Err(UnmatchedResult::NoCall)]);
     }
 }
