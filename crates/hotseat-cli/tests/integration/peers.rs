@@ -57,7 +57,8 @@ fn keys_of_peers_are_answered() {
             "name: a\nturns: [{ user: hi }]\nassert: [{ type: llm-rubric, value: polite }]\n",
             "`{ type: satisfy,",
         ),
-        ("name: a\nturns: [{ user: hi }]\nassert: [{ type: icontains, value: hi }]\n", "/one|other/i"),
+        ("name: a\nturns: [{ user: hi }]\nassert: [{ type: icontains, value: hi }]\n", "/text/i"),
+        ("name: a\nturns: [{ user: hi }]\nassert: [{ type: contains-any, value: [hi] }]\n", "/one|other/i"),
         ("name: a\nturns: [{ user: hi }]\nassert: [{ type: is-json }]\n", "json_path"),
         (
             "name: a\nturns: [{ user: hi }]\nassert: [{ type: tool_not_called, name: pay }]\n",
