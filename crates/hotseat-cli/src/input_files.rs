@@ -25,7 +25,7 @@ impl InputFiles {
 
     /// Adds a file, if it exists.
     pub fn add(&mut self, path: &Path, what: &'static str) {
-        self.0.extend(FileIdentity::of(path).map(|file| (file, what)));
+        self.0.extend(FileIdentity::read(path).map(|file| (file, what)));
     }
 
     /// Describes each output that is one of these files, perhaps by another name.
@@ -35,7 +35,7 @@ impl InputFiles {
         context: &CliContext,
     ) -> Vec<Diagnostic> {
         let conflict = |(flag, path): (&str, &PathBuf)| {
-            let output = FileIdentity::of(&context.folder.join(path))?;
+            let output = FileIdentity::read(&context.folder.join(path))?;
             let (_, what) = self.0.iter().find(|(input, _)| *input == output)?;
             let message = format!("{flag} {} would overwrite {what}", path.display());
             Some(Diagnostic::new(message).help("choose another file name"))
@@ -68,14 +68,14 @@ struct FileIdentity {
 
 impl FileIdentity {
     #[cfg(unix)]
-    fn of(path: &Path) -> Option<FileIdentity> {
+    fn read(path: &Path) -> Option<FileIdentity> {
         use std::os::unix::fs::MetadataExt as _;
         let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some(FileIdentity { number: (metadata.dev(), metadata.ino()) })
     }
 
     #[cfg(not(unix))]
-    fn of(path: &Path) -> Option<FileIdentity> {
+    fn read(path: &Path) -> Option<FileIdentity> {
         Some(FileIdentity { path: path.canonicalize().ok()? })
     }
 }
