@@ -21,7 +21,7 @@ pub fn write(folder: &Path, recording: &AgentRecording) -> io::Result<()> {
     file.persist(path).map_err(|error| error.error).map(drop)
 }
 
-/// Returns the path of another recording in a folder that [`write`] would replace. One with the same content is no other.
+/// Returns the path of another recording in a folder that [`write()`] would replace. One with the same content is no other.
 pub fn find_other(folder: &Path, recording: &AgentRecording) -> io::Result<Option<PathBuf>> {
     let path = folder.join(file_name(recording.suite.as_deref(), &recording.case));
     if !path.try_exists()? {
