@@ -110,6 +110,27 @@ fn stateless_process_receives_history() {
     );
 }
 
+/// The conversation continues after an expected error: its messages are kept, and nothing is sent twice.
+#[test]
+fn a_turn_with_an_expected_error_is_remembered() {
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let agent = answer_script(&[
+        json!({"type": "text", "text": "half"}),
+        json!({"type": "error", "message": "nope"}),
+    ]);
+    let suite = "name: a\nmessages: [{ role: user, content: before }]\nturns: [{ user: one, expect_error: nope }, { user: two, expect_error: nope }]\n";
+    let (before, one) = (said("user", "before"), said("user", "one"));
+    for (history, second) in
+        [("full", Some(json!([before, one, said("assistant", "half")]))), ("delta", None)]
+    {
+        let project = script_project_with(&agent, &format!("  history: {history}\n")).suite("a", suite);
+        project.test(&[]).assert_all_passed();
+        let seen = received_messages(&project);
+        assert_eq!(seen[0]["history"], json!([before]), "{history}");
+        assert_eq!(seen[1].get("history"), second.as_ref(), "{history}");
+    }
+}
+
 #[test]
 fn messages_carry_history_attachments_and_options() {
     let case = json!({

@@ -1235,3 +1235,29 @@ fn what_stands_beside_an_error_counts() {
         .test(&[])
         .assert_all_passed();
 }
+
+/// The conversation continues after an expected error: its id and its messages are kept, and nothing is sent twice.
+#[test]
+fn a_turn_with_an_expected_error_is_remembered() {
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let (before, one) = (said("user", "before"), said("user", "one"));
+    for (history, earlier) in
+        [("full", json!([before, one, said("assistant", "half")])), ("delta", json!([]))]
+    {
+        let server = FakeAgent::start(|request| {
+            let answer = match request.index {
+                0 => json!({"r": "half", "id": 7, "error": "nope"}),
+                _ => json!({"r": "fine"}),
+            };
+            FakeReply::json(200, &answer)
+        });
+        let more = format!(
+            "  history: {history}\n  body: {{ m: '{{{{message}}}}', id: '{{{{conversation_id}}}}', earlier: '{{{{history}}}}' }}\n  map: {{ reply: $.r, conversation_id: $.id, error: $.error }}\n"
+        );
+        let suite = "name: a\nmessages: [{ role: user, content: before }]\nturns: [{ user: one, expect_error: nope }, { user: two }]\n";
+        project(&server, &more).suite("a", suite).test(&[]).assert_all_passed();
+        let sent: Vec<Value> = server.requests().iter().map(FakeRequest::json).collect();
+        assert_eq!(sent[0], json!({"m": "one", "id": null, "earlier": [before]}), "{history}");
+        assert_eq!(sent[1], json!({"m": "two", "id": 7, "earlier": earlier}), "{history}");
+    }
+}

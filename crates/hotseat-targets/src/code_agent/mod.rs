@@ -164,16 +164,19 @@ impl CodeAgentSession {
         telling.record_message(answer.text, None, None);
         if let Some(message) = answer.error {
             let error = telling.fail_run(message, None);
-            // An agent that fails need not have said anything.
-            self.remember(telling.into_messages().unwrap_or_default());
-            return Err(error);
+            return self.end_turn(telling, Err(error));
         }
         if let Some(awaiting) = answer.awaiting {
             telling.record_awaiting(awaiting, None);
         }
         telling.run_finished(&run_id, None, None);
-        self.remember(telling.into_messages()?);
-        Ok(())
+        self.end_turn(telling, Ok(()))
+    }
+
+    fn end_turn(&mut self, telling: TurnRecorder<'_>, ended: Result<(), TurnError>) -> Result<(), TurnError> {
+        let (said, ended) = telling.end(ended);
+        self.remember(said);
+        ended
     }
 
     /// Adds messages without options to the history.

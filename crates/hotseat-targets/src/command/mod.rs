@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use self::program::RunningProgram;
 pub use self::settings::{CommandProtocol, CommandTarget};
 use self::wire::OutputLine;
-use crate::connection::TurnError;
 use crate::connection::http::HttpClient;
+use crate::connection::{TurnError, TurnLimits};
 use crate::message::json_text::append_piece;
 use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, unique_id};
 use crate::process::{GroupCommand, ProjectServers};
@@ -92,36 +92,44 @@ impl CommandSession {
     }
 
     async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
+        let AgentInput { turn_id, text, content, options, script, limits, recorder, .. } = input;
         self.turns += 1;
-        let content = input.content;
-        let held = match self.target.protocol {
-            CommandProtocol::JsonLines => self.exchange_lines(input).await,
-            CommandProtocol::Text => self.run_once(input).await,
+        let mut telling = TurnRecorder::new(turn_id, recorder);
+        let ended = match self.target.protocol {
+            CommandProtocol::JsonLines => {
+                let message = self.message_line(text, content, options, script);
+                self.exchange_lines(&message, script, limits, &mut telling).await
+            }
+            CommandProtocol::Text => self.run_once(text, content, options, limits, &mut telling).await,
         };
-        self.has_failed = held.is_err();
-        let said = held?.into_messages()?;
+        self.has_failed = ended.is_err();
+        // Also if the turn ended with an error: the conversation may continue.
+        let (said, ended) = telling.end(ended);
         self.history.push(user_message(content));
         self.history.extend(said);
         self.sent = self.history.len();
-        Ok(())
+        ended
     }
 
     /// Sends a message and reads lines until the program has completed the turn.
-    async fn exchange_lines<'t>(&mut self, input: AgentInput<'t>) -> Result<TurnRecorder<'t>, TurnError> {
-        let AgentInput { turn_id, text, content, options, script, limits, recorder, .. } = input;
-        let mut telling = TurnRecorder::new(turn_id, recorder);
+    async fn exchange_lines(
+        &mut self,
+        message: &Value,
+        script: &mut ScriptedAnswers,
+        limits: TurnLimits<'_>,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
         if self.program.is_none() {
             self.program = Some(self.start(&self.target.command)?);
         }
-        let message = self.message_line(text, content, options, script);
-        let Some(program) = &mut self.program else { return Ok(telling) };
+        let Some(program) = &mut self.program else { return Ok(()) };
         let mut may_print_done = std::mem::take(&mut self.may_print_done);
         if let Some(line) = program.unprompted_output()
             && !(may_print_done && wire::is_done(&line))
         {
             return Err(printed_after_done(&line).into());
         }
-        program.send_line(&message);
+        program.send_line(message);
         let run_id: Arc<str> = format!("message-{}", self.turns).into();
         telling.run_started(&run_id);
         let mut heard = CommandTurn::default();
@@ -149,7 +157,7 @@ impl CommandSession {
                         matches!(line, OutputLine::Error { .. }) && !wire::is_done(&printed);
                     heard.is_flushed_late =
                         matches!(line, OutputLine::ToolCall { .. }) && program.is_flushed_late();
-                    match heard.process_line(line, &mut self.calls, script, &mut telling) {
+                    match heard.process_line(line, &mut self.calls, script, telling) {
                         Ok(LineAction::Done) => break Ok(()),
                         Ok(LineAction::More) => {}
                         Ok(LineAction::Answer(call)) => {
@@ -180,14 +188,14 @@ impl CommandSession {
             }
         };
         // Data before an error is kept.
-        heard.end_message(&mut telling);
+        heard.end_message(telling);
         ended?;
         let has_calls = telling.has_calls();
         telling.check_finish_reason(heard.finish_reason.as_deref(), has_calls)?;
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         match program.late_output(LATE_OUTPUT_WAIT).await {
             Some(printed) => Err(printed_after_done(&printed).into()),
-            None => Ok(telling),
+            None => Ok(()),
         }
     }
 
@@ -240,9 +248,14 @@ impl CommandSession {
     }
 
     /// Runs the program for one turn; its whole output is the reply.
-    async fn run_once<'t>(&mut self, input: AgentInput<'t>) -> Result<TurnRecorder<'t>, TurnError> {
-        let AgentInput { turn_id, text, content, options, limits, recorder, .. } = input;
-        let mut telling = TurnRecorder::new(turn_id, recorder);
+    async fn run_once(
+        &mut self,
+        text: &str,
+        content: &[ContentPart],
+        options: Option<&Value>,
+        limits: TurnLimits<'_>,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
         let values = TemplateValues {
             message: text,
             content,
@@ -276,7 +289,7 @@ impl CommandSession {
             }
         }
         telling.run_finished(&run_id, None, None);
-        Ok(telling)
+        Ok(())
     }
 
     /// Closes the program's input after the last turn, and fails if it prints anything else.

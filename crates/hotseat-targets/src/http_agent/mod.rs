@@ -114,23 +114,39 @@ impl HttpSession {
         let AgentInput { turn_id, text, content, options, limits, recorder, .. } = input;
         self.turns += 1;
         let mut telling = TurnRecorder::new(turn_id, recorder);
+        let mut heard = MappedResponse::default();
+        let ended = self.exchange(text, content, options, limits, &mut heard, &mut telling).await;
+        // Also if the turn ended with an error: the conversation may continue.
+        self.sent_id = heard.conversation_id.or(self.sent_id.take());
+        let (said, ended) = telling.end(ended);
+        self.history.push(user_message(content));
+        self.history.extend(said);
+        self.sent = self.history.len();
+        ended
+    }
+
+    /// Sends the message of a turn and records the response.
+    async fn exchange(
+        &mut self,
+        text: &str,
+        content: &[ContentPart],
+        options: Option<&Value>,
+        limits: TurnLimits<'_>,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
         let run_id: Arc<str> = format!("request-{}", self.turns).into();
         let mut response = self.send_request(text, content, options, limits).await?;
         telling.set_arrival(response.last_arrival());
         telling.run_started(&run_id);
-        let mut heard = MappedResponse::default();
-        let read = self.read_answer(&mut response, limits, &mut heard, &mut telling).await;
-        let repeated = self.earlier_calls.add(&mut heard, self.turns, &mut telling);
+        let read = self.read_answer(&mut response, limits, heard, telling).await;
+        let repeated = self.earlier_calls.add(heard, self.turns, telling);
         read?;
         repeated?;
-        let (finish_reason, has_calls) = (heard.finish_reason.into_name(), telling.has_calls());
+        let finish_reason = std::mem::take(&mut heard.finish_reason).into_name();
+        let has_calls = telling.has_calls();
         telling.check_finish_reason(finish_reason.as_deref(), has_calls)?;
-        telling.run_finished(&run_id, heard.usage, finish_reason);
-        self.sent_id = heard.conversation_id.or(self.sent_id.take());
-        let said = telling.into_messages()?;
-        self.history.push(user_message(content));
-        self.history.extend(said);
-        self.sent = self.history.len();
+        telling.run_finished(&run_id, heard.usage.take(), finish_reason);
         Ok(())
     }
 

@@ -343,11 +343,14 @@ impl<'a> TurnRecorder<'a> {
         Err(empty_answer())
     }
 
-    /// Returns the messages of this turn for the history. Fails if the agent sent neither text nor a tool
-    /// call.
-    pub(crate) fn into_messages(mut self) -> Result<Vec<ConversationMessage>, AttemptFailure> {
-        self.check_answered()?;
-        Ok(self.messages.into_iter().map(RecordedMessage::into_history).collect())
+    /// Ends a turn: returns its messages for the history, also if it ended with an error, and its outcome. A turn that succeeded
+    /// fails if the agent sent neither text nor a tool call.
+    pub(crate) fn end(
+        mut self,
+        ended: Result<(), TurnError>,
+    ) -> (Vec<ConversationMessage>, Result<(), TurnError>) {
+        let ended = ended.and_then(|()| Ok(self.check_answered()?));
+        (self.messages.into_iter().map(RecordedMessage::into_history).collect(), ended)
     }
 }
 
