@@ -1517,7 +1517,9 @@ fn error_of_a_result_is_that_of_the_tool() {
             json!({"role": "tool", "tool_call_id": "c1", "content": "no order", "error": {"message": "x"}});
         call.chunk(chunk(result, None)).text("No.").finish("stop")
     });
-    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
+    let tested = run_hello(&project(&server, "").suite("a", suite));
+    tested.assert_all_passed();
+    assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["error"], "x: no order");
 }
 
 /// An error excuses only what is sent after it: a call or a text in the same completion or chunk counts.

@@ -57,6 +57,15 @@ pub enum ToolReply {
 }
 
 impl ToolReply {
+    /// Creates the answer of a failed tool from its error and the content beside it, which both belong to the result.
+    pub(crate) fn failed(error: String, content: &str) -> ToolReply {
+        ToolReply::Error(match content {
+            "" => error,
+            content if content == error => error,
+            content => format!("{error}: {content}"),
+        })
+    }
+
     /// Parses a result; text that is JSON becomes a JSON value.
     pub(crate) fn parsed(self) -> ToolReply {
         match self {

@@ -246,10 +246,7 @@ impl OpenResult {
 
     fn into_reply(self) -> ToolReply {
         match reported_error(self.error.as_ref()) {
-            Some(error) => ToolReply::Error(match plain_text(&self.content) {
-                said if said.is_empty() => parse_error(error).message,
-                said => said,
-            }),
+            Some(error) => ToolReply::failed(parse_error(error).message, &plain_text(&self.content)),
             None => ToolReply::Content(parse_content_output(&self.content)),
         }
     }

@@ -5,9 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hotseat_model::ArgumentsProgress;
-use hotseat_trace::{
-    ErrorInfo, Origin, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
-};
+use hotseat_trace::{Origin, TimeOffset, ToolArguments, ToolInvocation};
 use serde_json::Value;
 
 use super::super::history::ResultMessage;
@@ -15,7 +13,7 @@ use super::super::known_call::{KnownArguments, ResultSource};
 use super::super::wire::{self, merge_metadata};
 use super::run::{CallSighting, OpenCall, PayloadSink, ReannouncedCall, RunFold, UnansweredCall};
 use crate::message::json_text::{arguments_note, joined};
-use crate::message::{is_content_parts, parse_content_output};
+use crate::message::{ToolReply, is_content_parts, parse_content_output};
 
 impl RunFold<'_> {
     /// Processes the announcement of a call. Within a turn an id means one call, even if a resumed run
@@ -368,18 +366,11 @@ impl RunFold<'_> {
             }
         }
         let turn_id = self.turn_id();
-        match error {
-            Some(error) => {
-                let said = wire::text(Some(&e.content));
-                let message = if said.is_empty() { error } else { said };
-                let error = ErrorInfo { code: None, message, retriable: None };
-                out(ToolFailed { turn_id, tool_call_id, error, origin }.into());
-            }
-            None => {
-                out(ToolCompleted { turn_id, tool_call_id, output: parse_content_output(&e.content), origin }
-                    .into())
-            }
-        }
+        let reply = match error {
+            Some(error) => ToolReply::failed(error, &wire::text(Some(&e.content))),
+            None => ToolReply::Content(parse_content_output(&e.content)),
+        };
+        out(reply.into_payload(turn_id, tool_call_id, origin));
     }
 
     /// Completes the arguments of all calls.

@@ -149,7 +149,7 @@ fn results_are_parsed_by_content() {
 fn result_may_be_an_error() {
     for (error, content, shown) in [
         (json!("out of stock"), "", "failed: out of stock"),
-        (json!("E7"), "out of stock", "failed: out of stock"),
+        (json!("E7"), "out of stock", "failed: E7: out of stock"),
         (json!({"code": 7}), "", r#"failed: {"code":7}"#),
         (json!(null), "fine", "fine"),
     ] {

@@ -466,9 +466,12 @@ fn reports_cancelled_run() {
 /// Producers also write an empty error for a tool that succeeded.
 #[test]
 fn an_empty_error_is_no_failure() {
-    for (error, shown) in
-        [(json!(null), "paid"), (json!(false), "paid"), (json!(""), "paid"), (json!("no"), "failed: paid")]
-    {
+    for (error, shown) in [
+        (json!(null), "paid"),
+        (json!(false), "paid"),
+        (json!(""), "paid"),
+        (json!("no"), "failed: no: paid"),
+    ] {
         let told = run_turn_with(move |run| {
             let result = json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "paid", "error": error});
             run.started().tool_call("c", "pay", &json!({})).raw_event(result).finished()

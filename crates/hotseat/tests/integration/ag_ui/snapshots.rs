@@ -465,7 +465,7 @@ fn an_error_in_the_message_of_a_streamed_result_counts() {
         all.extend([asks("a", &[("c1", "pay", "{}")]), answer]);
         run.tool("c1", "pay", &json!({}), Some(json!("no funds")))
     });
-    assert_eq!(told.calls(), ["1 pay {} → failed: no funds"]);
+    assert_eq!(told.calls(), ["1 pay {} → failed: declined: no funds"]);
 }
 
 /// Some producers write content parts as plain texts.
