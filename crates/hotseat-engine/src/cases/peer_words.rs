@@ -109,7 +109,7 @@ pub fn explain_peer_words(mistakes: Diagnostics) -> Diagnostics {
     explained
 }
 
-/// Like [`explain_peer_words`], for a project file: what to write there is no answer in it.
+/// Adds what to write instead to errors of a project file. What to write into that file is no answer there.
 pub fn explain_project_words(mistakes: Diagnostics) -> Diagnostics {
     let mut explained = Diagnostics::new();
     explained.extend(mistakes.into_iter().map(|mistake| match advice(&mistake) {
