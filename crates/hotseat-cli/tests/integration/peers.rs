@@ -111,7 +111,8 @@ fn keys_of_peers_are_answered() {
     let detail = identity.failure("a").to_string();
     assert!(detail.contains("`user` of a case is the identity of the user"), "{detail}");
     for (config, words) in [
-        ("providers: [x]\n", "`agents:` of hotseat.yaml"),
+        ("providers: [x]\n", "agents are under `target:` or `agents:`; a case"),
+        ("targets: { type: http }\n", "did you mean `target`?"),
         ("target: { url: 'http://127.0.0.1:1/' }\n", "it is called `endpoint`"),
         ("target: { type: openai, baseURL: 'http://127.0.0.1:1/', model: m }\n", "it is called `base_url`"),
     ] {

@@ -57,6 +57,9 @@ const PEER_KEYS: [(&[&str], &str); 15] = [
     ),
 ];
 
+/// End of advice about the project file.
+const IN_PROJECT_FILE: &str = " of hotseat.yaml";
+
 /// Assertion types of other tools.
 const PEER_TYPES: [(&[&str], &str); 12] = [
     (
@@ -109,11 +112,15 @@ pub fn explain_peer_words(mistakes: Diagnostics) -> Diagnostics {
     explained
 }
 
-/// Adds what to write instead to errors of a project file. What to write into that file is no answer there.
+/// Adds what to write instead to errors of a project file. Where that belongs into the project file, a similar key counts more.
 pub fn explain_project_words(mistakes: Diagnostics) -> Diagnostics {
     let mut explained = Diagnostics::new();
+    let is_similar =
+        |mistake: &Diagnostic| mistake.help.as_ref().is_some_and(|help| help.starts_with("did you mean"));
     explained.extend(mistakes.into_iter().map(|mistake| match advice(&mistake) {
-        Some(advice) if !advice.contains("of hotseat.yaml") => mistake.help(advice),
+        Some(advice) if !(is_similar(&mistake) && advice.contains(IN_PROJECT_FILE)) => {
+            mistake.help(advice.replace(IN_PROJECT_FILE, ""))
+        }
         Some(_) | None => mistake,
     }));
     explained
