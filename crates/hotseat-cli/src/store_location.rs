@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hotseat_engine::config::{FILE_NAMES, StoreSettings, display_path};
+use hotseat_engine::config::{StoreSettings, display_path, is_project_file};
 use hotseat_report::store::{RunStore, RunStoreError, StoreLimits, store_path};
 
 use crate::args::StoreArgs;
@@ -46,8 +46,7 @@ fn find_project_below(context: &CliContext) -> Option<(PathBuf, String)> {
         return None;
     }
     let is_project = |path: &Path| {
-        let is_named = path.file_name().is_some_and(|name| FILE_NAMES.iter().any(|known| name == *known));
-        is_named && path.parent().is_some_and(|folder| store_path(folder).exists())
+        is_project_file(path) && path.parent().is_some_and(|folder| store_path(folder).exists())
     };
     let mut found = walk_files(&context.folder, MAX_SEARCH_DEPTH, MAX_LISTED_PROJECTS, &is_project);
     found.sort();

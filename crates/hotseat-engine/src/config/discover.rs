@@ -9,7 +9,7 @@ use ignore::WalkBuilder;
 
 use super::paths::{SuitePart, display_path, is_case_word, split_part};
 use super::project::{Project, default_suites};
-use super::project_files::FILE_NAMES;
+use super::project_files::{FILE_NAMES, is_project_file};
 use crate::cases::{Suite, WRITTEN_SUITES, is_program, is_suite_name, is_test_script};
 use hotseat_document::{Diagnostic, nearest};
 use hotseat_script::{TestFileOwner, TestFiles};
@@ -212,11 +212,6 @@ fn find_written(
         found.whole.extend(suites.iter().map(|suite| suite.path.clone()));
         found.suites.extend(suites);
     }
-}
-
-/// True for a file with the name of a project file.
-fn is_project_file(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| FILE_NAMES.iter().any(|known| name == *known))
 }
 
 impl WalkRemarks {

@@ -28,7 +28,7 @@ pub use env_file::{ENV_FILE, EnvFile};
 pub use hooks::ScriptScope;
 pub use paths::{SuitePart, display_path, is_case_word, split_part};
 pub use project::{Project, named_secrets, redact_diagnostic};
-pub use project_files::{FILE_NAMES, STORE_FOLDER};
+pub use project_files::{STORE_FOLDER, is_project_file};
 pub use role_lookup::{ResolvedRole, RoleKind, RoleQuery};
 pub use script_lookup::{ProcessTarget, ResolvedHook};
 pub use start::{StartCommand, StartedAgent};

@@ -648,8 +648,8 @@ fn case_connectors(case: &TestCase) -> BTreeMap<&str, Option<SourceSpan>> {
     named.collect()
 }
 
-/// Reads the names of variables with secrets: `NAME` for one of a hook, `ENV.NAME` for one of the environment. Another word
-/// would name nothing, and the secret would be shown.
+/// Reads the names of variables with secrets: `ENV.NAME` for one of the environment, `NAME` for one of a hook or the environment.
+/// Another word would name nothing, and the secret would be shown.
 fn read_secret_names(project: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<String> {
     let mut names = Vec::new();
     for entry in project.items("secrets") {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use hotseat_document::{Diagnostic, SourceSpan};
 use hotseat_script::{
-    ScriptContext, ScriptError, ScriptErrorKind, ScriptHost, ScriptLimits, ScriptModule, Scripts, thread,
+    ScriptContext, ScriptError, ScriptErrorKind, ScriptHost, ScriptLimits, ScriptModule, Scripts,
+    TestFileOwner, TestFiles, thread,
 };
 
 use super::grants::ScriptGrants;
@@ -321,11 +322,11 @@ impl ScriptLibrary {
                     Ok(Ok(function)) => found.push((function, base.shown.join(file).display().to_string())),
                     Ok(Err(_)) => {}
                     Err(error) => {
-                        // A suite of tests is never a script.
-                        let is_suite =
-                            |text: &str| text.contains("\"hotseat\"") || text.contains("'hotseat'");
-                        let names_it = |text: String| text.contains(name) && !is_suite(&text);
-                        if fs::read_to_string(base.folder.join(file)).is_ok_and(names_it) {
+                        let names_it = |text: String| text.contains(name);
+                        // A suite of tests is no script.
+                        if fs::read_to_string(base.folder.join(&file)).is_ok_and(names_it)
+                            && !is_suite(&base.folder, Path::new(&file))
+                        {
                             broken.get_or_insert(error);
                         }
                     }
@@ -342,4 +343,9 @@ impl ScriptLibrary {
             }
         }
     }
+}
+
+/// True for a suite of tests. `file` is relative to the folder.
+fn is_suite(folder: &Path, file: &Path) -> bool {
+    TestFiles::open(folder).is_ok_and(|mut files| files.owner(file) == TestFileOwner::Hotseat)
 }

@@ -23,10 +23,11 @@ const SAMPLED_FORMAT: u8 = 4;
 const SAMPLE_ONLY_FORMAT: u8 = 5;
 /// Formats of a text compressed with the part of the sample that has its [`TextKind`], in their order, preceded by its length.
 const PART_FORMATS: [u8; 3] = [6, 7, 8];
-/// Format of a text of more than [`MAX_PIECE_BYTES`]: each of its pieces in one of the formats above, preceded by the size
-/// that it has so.
+/// Format of a text of more than [`MAX_PIECE_BYTES`]: each of its pieces in one of the formats above, preceded by its
+/// compressed size.
 const PIECES_FORMAT: u8 = 9;
-/// Maximum size of a text that is compressed as a whole. Compression takes as much memory again as the worst text would.
+/// Maximum size of a text that is compressed as a whole. Compression reserves memory for a text that does not become
+/// smaller.
 const MAX_PIECE_BYTES: usize = 8 * 1024 * 1024;
 /// Size of a sample whose parts need no help of [`DICTIONARY`]: they contain the names that texts of cases repeat, and a
 /// smaller dictionary is prepared in less time. Smaller samples come from attempts that ended early.

@@ -18,7 +18,7 @@ impl FinishReason {
         self.name = StopReason::later_name(self.name.take(), name);
     }
 
-    /// Notes that the reply goes on with a text: a bridge that forwards each step of its model also forwards its finish reason.
+    /// Notes that the reply continues with a text: a bridge that forwards each step of its model also forwards its finish reason.
     pub(crate) fn follow_with(&mut self, text: &str) {
         let is_step = |name: &mut Arc<str>| StopReason::from_provider(name) == StopReason::ToolUse;
         if !text.trim().is_empty()
