@@ -119,16 +119,19 @@ impl CommandSession {
         limits: TurnLimits<'_>,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
-        if self.program.is_none() {
-            self.program = Some(self.start(&self.target.command)?);
-        }
-        let Some(program) = &mut self.program else { return Ok(()) };
         let mut may_print_done = std::mem::take(&mut self.may_print_done);
-        if let Some(line) = program.unprompted_output()
+        // A program that has just started may print its reply before it reads the message: whether that arrives before or
+        // after the message is chance.
+        if let Some(program) = &mut self.program
+            && let Some(line) = program.unprompted_output()
             && !(may_print_done && wire::is_done(&line))
         {
             return Err(printed_after_done(&line).into());
         }
+        if self.program.is_none() {
+            self.program = Some(self.start(&self.target.command)?);
+        }
+        let Some(program) = &mut self.program else { return Ok(()) };
         program.send_line(message);
         let run_id: Arc<str> = format!("message-{}", self.turns).into();
         telling.run_started(&run_id);
