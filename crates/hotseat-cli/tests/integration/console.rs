@@ -417,7 +417,7 @@ name: crashes
 turns: [{ user: crash }]
 ---
 name: hangs
-turns: [{ user: hang, timeout_ms: 100 }]
+turns: [{ user: hang, timeout_ms: 1000 }]
 ---
 name: is busy
 turns: [{ user: page }]
@@ -451,7 +451,7 @@ turns: [{ user: hello }]
     ► hangs · hang FAILED ([TIME])
       ├─ Turn 1: "hang" → FAILED ([TIME])
       │    Agent: [tool: slow_tool({})] → no result
-      └─ timeout: the turn timed out after 100 ms
+      └─ timeout: the turn timed out after 1000 ms
 
          --> a.test.yaml:5:7
 

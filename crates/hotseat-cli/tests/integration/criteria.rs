@@ -1571,9 +1571,9 @@ fn an_agent_that_judges_gives_one_answer() {
 fn a_judge_between_turns_takes_no_time_of_the_agent() {
     let agent = booking_agent();
     let judge = judge_model(|_| {
-        verdict_reply(true).first(hotseat_testkit::ReplyStep::Pause(Duration::from_millis(600)))
+        verdict_reply(true).first(hotseat_testkit::ReplyStep::Pause(Duration::from_millis(2100)))
     });
-    let limits = json!({"timing": {"max_duration_ms": 500, "max_idle_ms": 500, "max_gap_ms": 500}});
+    let limits = json!({"timing": {"max_duration_ms": 2000, "max_idle_ms": 2000, "max_gap_ms": 2000}});
     let turns = json!([{"input": "Hi", "assert": [satisfy(json!("friendly"))]}, {"input": "Hi again"}]);
     let case = json!({"id": "a", "turns": turns, "assert": limits});
     run_cases(project(&agent, &judge, CRITERIA), &[case], &[]).assert_all_passed();
@@ -1614,9 +1614,9 @@ fn trace_records_every_judge_request_with_cost() {
 fn judge_time_is_not_agent_time() {
     let agent = booking_agent();
     let judge = judge_model(|_| {
-        verdict_reply(true).first(hotseat_testkit::ReplyStep::Pause(Duration::from_millis(600)))
+        verdict_reply(true).first(hotseat_testkit::ReplyStep::Pause(Duration::from_millis(2100)))
     });
-    let case = json!({"id": "a", "timeout_ms": 500, "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}, {"input": "Hi again"}]});
+    let case = json!({"id": "a", "timeout_ms": 2000, "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}, {"input": "Hi again"}]});
     run_cases(project(&agent, &judge, CRITERIA), &[case], &[]).assert_all_passed();
 }
 

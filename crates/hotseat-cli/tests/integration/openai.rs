@@ -778,15 +778,15 @@ fn unresponsive_tool_server_never_passes() {
     let silent = FakeAgent::start(|_| FakeReply::never());
     let suite = tool_server_suite(&silent, "x");
     let tested =
-        run_hello(&project(&confirming_agent("delete"), "  idle_timeout_ms: 100\n").suite("a", &suite));
+        run_hello(&project(&confirming_agent("delete"), "  idle_timeout_ms: 1000\n").suite("a", &suite));
     assert_failed(
         &tested,
         1,
         "test_error",
-        "client tool confirm could not be asked: it sent nothing for 100 ms",
+        "client tool confirm could not be asked: it sent nothing for 1000 ms",
     );
-    let tested = run_hello(&project(&confirming_agent("delete"), "  timeout_ms: 200\n").suite("a", &suite));
-    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let tested = run_hello(&project(&confirming_agent("delete"), "  timeout_ms: 1500\n").suite("a", &suite));
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 1500 ms");
     let cut = FakeAgent::start(|_| FakeReply::text(200, "half").cut());
     let tested =
         run_hello(&project(&confirming_agent("delete"), "").suite("a", &tool_server_suite(&cut, "x")));
@@ -1308,8 +1308,8 @@ fn silent_slow_and_missing_servers_fail() {
         };
         (0..500).fold(FakeReply::sse(), |reply, _| drip(reply))
     });
-    let tested = run_hello(&project(&drips, "  timeout_ms: 200\n  idle_timeout_ms: 150\n").suite("a", HELLO));
-    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let tested = run_hello(&project(&drips, "  timeout_ms: 1500\n  idle_timeout_ms: 1000\n").suite("a", HELLO));
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 1500 ms");
 
     let target = format!("target: {{ type: openai, base_url: '{}', model: m }}\n", unreachable_address());
     let tested = Project::with_config(&target).suite("a", HELLO).test(&[]);

@@ -47,7 +47,7 @@ name: crashes
 turns: [{ user: crash }]
 ---
 name: hangs
-turns: [{ user: hang, timeout_ms: 100 }]
+turns: [{ user: hang, timeout_ms: 1000 }]
 ---
 name: later
 skip: not ready
@@ -432,14 +432,14 @@ fn json_contains_all_cases_in_order() {
           "failure": {
             "kind": "timeout",
             "fault": "agent",
-            "message": "the turn timed out after 100 ms"
+            "message": "the turn timed out after 1000 ms"
           },
           "error": "timeout after [TIME]",
           "error_kind": "timeout",
           "completion": {
             "state": "fail",
             "failure_type": "timeout",
-            "failure_message": "the turn timed out after 100 ms",
+            "failure_message": "the turn timed out after 1000 ms",
             "final_topic": null,
             "turn_count": 1
           },
@@ -971,7 +971,7 @@ fn annotates_each_failed_case_once() {
     assert_snapshot!(annotations.join("\n"), @r#"
     ::error file=a.test.yaml,line=15,col=27,title=is declined::failed: expected charge_card with a result that matches /approved/ to be called, got charge_card in turn 1, where the result is {"status":"declined"}%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching%0A- nearest: charge_card in turn 1%0A  the result: expected /approved/, got {"status":"declined"}%0A- turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
     ::error file=a.test.yaml,line=18,col=7,title=crashes::failed: the agent failed: model exploded (BOOM)
-    ::error file=a.test.yaml,line=21,col=7,title=hangs::failed: the turn timed out after 100 ms
+    ::error file=a.test.yaml,line=21,col=7,title=hangs::failed: the turn timed out after 1000 ms
     "#);
     // Annotations are written only on GitHub.
     assert!(!project.hotseat(&["test"]).stdout.contains("::error"));

@@ -674,10 +674,17 @@ fn ctrl_c_finishes_running_cases() {
 
 #[test]
 fn second_ctrl_c_cancels_immediately() {
+    // The second request shows that the text of the first reply was read.
     let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().text("Hello.").gate("never").hang()
+        let run = FakeRun::for_request(request).started();
+        match request.tool_results_since_last_user().is_empty() {
+            true => run.text("Hello.").tool_call("c", "look", &json!({})).finished(),
+            false => run.gate("never").hang(),
+        }
     });
-    let project = Project::with_agent(&agent).suite("a", &[case("running"), case("waiting")].join("---\n"));
+    let tool = "tools: [{ name: look, answers: [{ content: 1 }] }]\n";
+    let suite = [&case("running"), tool, "---\n", &case("waiting")].concat();
+    let project = Project::with_agent(&agent).suite("a", &suite);
     let files = ["-o", "out.json", "--trace", "trace.jsonl"];
     let mut running = project.command(&[&["test", "--parallel", "1"], &files[..]].concat()).spawn();
     agent.wait_at_gate("never", TEST_TIMEOUT);

@@ -64,12 +64,12 @@ fn failing_simulator_function_is_not_agent_failure() {
         ("return { say: 'x' }", "neither `input` nor `goal_achieved`"),
         ("return { input: 3 }", "`input` is 3"),
         ("throw new Error('no words')", "src/roles.ts:2:17: Error: no words"),
-        ("for (;;) {}", "no answer after 300 ms"),
+        ("for (;;) {}", "no answer after 2000 ms"),
         ("fetch('http://127.0.0.1:1/')", "127.0.0.1 is not permitted"),
     ] {
         let script = format!("export function user(told: object): any {{\n      {body}\n}}\n");
         let case = simulated_case(&json!({"use": "scripts:roles.user"}));
-        let tested = project(&agent, "scripts: { timeout_ms: 300 }\n", &script, &[case]).test(&[]);
+        let tested = project(&agent, "scripts: { timeout_ms: 2000 }\n", &script, &[case]).test(&[]);
         let failure = tested.failure("a");
         assert_eq!(
             (&failure["kind"], &failure["fault"]),

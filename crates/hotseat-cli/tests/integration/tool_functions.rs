@@ -28,7 +28,7 @@ export const fetches = () => fetch('http://127.0.0.1:9/').json();
 /// A project whose bank answers `charge_card` by a function.
 fn project(agent: &FakeAgent, function: &str, suite: &str) -> Project {
     let config = format!(
-        "{}scripts: {{ timeout_ms: 500 }}
+        "{}scripts: {{ timeout_ms: 2000 }}
 mcp: {{ bank: {{ type: mock, tools: [{{ name: charge_card, answers: [{{ use: scripts:bank.{function} }}] }}] }} }}
 ",
         plain_target(agent)
@@ -70,7 +70,7 @@ fn a_function_that_fails_is_an_error_of_the_test_with_its_places() {
     let suite = "name: a\nmcp: { bank: { unmatched: error_result } }\nturns: [{ user: naive o-1 }]\n";
     for (function, words) in [
         ("throws", "no such card"),
-        ("hangs", "the script did not finish within 500 ms"),
+        ("hangs", "the script did not finish within 2000 ms"),
         ("nothing", "it returned null; expected an object with either `content` or `error` (a text)"),
         ("both", "expected an object with either"),
         ("wrong", "it returned \\\"charged\\\""),
