@@ -1308,7 +1308,8 @@ fn silent_slow_and_missing_servers_fail() {
         };
         (0..500).fold(FakeReply::sse(), |reply, _| drip(reply))
     });
-    let tested = run_hello(&project(&drips, "  timeout_ms: 1500\n  idle_timeout_ms: 1000\n").suite("a", HELLO));
+    let tested =
+        run_hello(&project(&drips, "  timeout_ms: 1500\n  idle_timeout_ms: 1000\n").suite("a", HELLO));
     assert_failed(&tested, 1, "timeout", "the turn timed out after 1500 ms");
 
     let target = format!("target: {{ type: openai, base_url: '{}', model: m }}\n", unreachable_address());
