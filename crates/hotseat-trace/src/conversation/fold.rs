@@ -54,7 +54,11 @@ impl TracedConversation {
             }
             Payload::LlmCallStarted(_) => self.services.has_called_model = true,
             Payload::LlmCallFailed(p) => self.services.add_failure(&p.error),
-            Payload::ToolInvoked(p) if p.server.is_some() => self.add_server_call(p, event),
+            Payload::ToolInvoked(p) if let Some(server) = &p.server => {
+                // Clients of servers without sessions may call without a handshake.
+                self.services.connected.insert(server.clone());
+                self.add_server_call(p, event);
+            }
             Payload::ToolInvoked(p) => self.add_call(p, event),
             Payload::ToolArguments(p) => self.set_arguments(p, at),
             Payload::ToolCompleted(p) => self.end_call(&p.tool_call_id, ToolResult::completed(p), at, wall),
