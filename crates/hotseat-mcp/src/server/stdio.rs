@@ -343,7 +343,15 @@ async fn read_messages(
     let mut lines = BoundedLines { stdout, buffer: BytesMut::new(), start: 0, max_line_bytes };
     let grace_after_exit = end.grace_after_exit();
     tokio::pin!(grace_after_exit);
+    let mut ignored_bytes = 0;
     let cause = loop {
+        if ignored_bytes > MAX_IGNORED_BYTES {
+            break EndCause::InvalidMessage(format!(
+                "printed more than {MAX_IGNORED_BYTES} bytes of lines that are no messages; let the program write them to its standard error"
+            ));
+        }
+        // Lines that have arrived already would keep the thread, which many programs share.
+        tokio::task::coop::consume_budget().await;
         let line = tokio::select! {
             line = lines.next() => line,
             () = &mut grace_after_exit => None,
@@ -358,6 +366,7 @@ async fn read_messages(
             Ok(frame) => requests.route(frame).await,
             Err(error) if is_message(&line) => Err(LineError::Invalid(error.error)),
             Err(_) => {
+                ignored_bytes += line.len() + 1;
                 requests.note_ignored(&line).await;
                 Ok(())
             }
@@ -387,6 +396,8 @@ async fn read_messages(
     lock(&requests.listener).take();
 }
 
+/// Maximum size of the lines of a program that are no messages, in bytes.
+const MAX_IGNORED_BYTES: usize = 16 * 1024 * 1024;
 /// Errors of a request that the program could not read: its id is unknown, too.
 const UNREADABLE: [i64; 2] = [error_code::PARSE_ERROR, error_code::INVALID_REQUEST];
 
@@ -426,7 +437,7 @@ enum LineError {
 impl LinkRequests {
     /// Notes the first line that is no message, once a request waits: its answer may be among the ignored lines.
     async fn note_ignored(&self, line: &[u8]) {
-        if !line.trim_ascii().is_empty() {
+        if !line.trim_ascii().is_empty() && !self.has_ignored.load(Ordering::Relaxed) {
             let start = line_start(line);
             let message = format!(
                 "the program prints lines that are no JSON-RPC messages, which are ignored; the first is: {start}"

@@ -249,6 +249,7 @@ impl ObservedStream {
     /// Observes messages. On a resumed stream they belong to exchanges whose stream ended before their answer.
     async fn observe(&mut self, messages: Vec<Vec<u8>>) -> Result<(), UpstreamError> {
         for data in messages {
+            tokio::task::coop::consume_budget().await;
             if let Some(observer) = &mut self.observer {
                 observer.observe(&data).await?;
                 continue;
@@ -313,6 +314,7 @@ pub(super) async fn request_answer(
             UpstreamError::broken_off(format!("an event of the proxied server {error}")).into_server_failure()
         };
         for data in events.map_err(undecodable)? {
+            tokio::task::coop::consume_budget().await;
             match Frame::parse(&data) {
                 Ok(Frame::Response { id, outcome }) if id == request.id => return Ok(outcome?),
                 Ok(frame) => forward_interim(frame.to_json(), request, notifications, observer).await?,

@@ -1,7 +1,7 @@
 //! Reads the answer of a provider that passed through a relay, or that a recording contains.
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 
 use super::Dialect;
 use super::anthropic::parser::AnthropicParser;
@@ -10,6 +10,8 @@ use super::openai::parser::OpenAiParser;
 use super::responses::ResponsesParser;
 use crate::{DiscardSink, ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
+/// Size of the pieces in which an answer is read.
+const PIECE_BYTES: usize = 16 * 1024;
 /// What messages call the sender of an answer.
 const SENDER: &str = "the provider";
 /// The byte order mark, which clients ignore.
@@ -59,7 +61,11 @@ async fn read_body(parser: &mut impl ReplyParser, body: &[u8]) -> Result<(), Mod
     if !is_event_stream(text) {
         return Err(invalid_reply_error(SENDER, "it is neither a JSON object nor a stream of events", text));
     }
-    let pieces = stream::iter([Ok(Bytes::copy_from_slice(body))]);
+    // Between the pieces, others on this thread get their turn.
+    let pieces = stream::iter(body.chunks(PIECE_BYTES)).then(async |piece| {
+        tokio::task::yield_now().await;
+        Ok(Bytes::copy_from_slice(piece))
+    });
     let read = read_events(pieces, parser, &mut DiscardSink).await;
     // No connection breaks here. A client may find calls in the lines of an incomplete event.
     read.map_err(|error| match error.kind {
@@ -91,6 +97,9 @@ fn is_event_stream(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -103,6 +112,16 @@ mod tests {
 
     async fn read(dialect: Dialect, body: &[u8]) -> Result<ModelReply, ModelError> {
         read_relayed_reply(dialect, body, &ModelRequest::default()).await
+    }
+
+    /// Others on the thread get their turn before each piece of a long answer.
+    #[test]
+    fn a_long_answer_is_read_in_pieces() {
+        let body = b"\n".repeat(10 * PIECE_BYTES);
+        let mut reading = pin!(read(Dialect::ChatCompletions, &body));
+        let mut context = Context::from_waker(Waker::noop());
+        let turns = (0..).take_while(|_| reading.as_mut().poll(&mut context).is_pending()).count();
+        assert_eq!(turns, 10);
     }
 
     #[tokio::test]
