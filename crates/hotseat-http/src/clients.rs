@@ -19,6 +19,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shorter than the keep-alive of common servers, so that no request uses a connection that is just closing.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Maximum size of the head of a response and of each piece of its body, in bytes.
+const MAX_READ_BYTES: usize = 128 * 1024;
+
 /// Sends requests with the same settings. They share connections, each of which belongs to the runtime that opened it.
 #[must_use]
 pub struct HttpClients {
@@ -79,6 +82,7 @@ impl HttpClients {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+            .http1_max_buf_size(MAX_READ_BYTES)
             .build(Connector::new(settings.clone()));
         ConnectionPool { client, settings }
     }

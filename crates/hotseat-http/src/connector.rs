@@ -19,6 +19,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::time::error::Elapsed;
 use tower_service::Service;
 
 use crate::client_error::ProxyFailure;
@@ -29,6 +30,8 @@ use crate::tls::TlsSettings;
 const PROBE_INTERVAL: Duration = Duration::from_secs(15);
 /// Number of unanswered probes after which a connection is lost.
 const MAX_LOST_PROBES: u32 = 3;
+/// Bytes that a connection may read before others get their turn.
+const READ_BUDGET: usize = 128 * 1024;
 /// Time after which a connection is lost if the other side confirms nothing.
 #[cfg(target_os = "linux")]
 const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -86,7 +89,7 @@ impl Connector {
         let limit = self.settings.timeout;
         let Some(proxy) = self.settings.proxy(&server) else {
             let stream = within(limit, self.open(server)).await?;
-            return Ok(ClientConnection { stream, is_forwarded: false });
+            return Ok(ClientConnection { stream, is_forwarded: false, budget: READ_BUDGET });
         };
         let address = proxy.uri().clone();
         let is_forwarded = server.scheme_str() != Some("https");
@@ -96,7 +99,7 @@ impl Connector {
             _ => within(limit, self.open(address.clone())).await,
         };
         let stream = opened.map_err(|source| ProxyFailure { proxy: address, source })?;
-        Ok(ClientConnection { stream, is_forwarded })
+        Ok(ClientConnection { stream, is_forwarded, budget: READ_BUDGET })
     }
 
     #[cfg(not(feature = "tls"))]
@@ -154,10 +157,24 @@ async fn within<T>(
     limit: Duration,
     opening: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
-    match tokio::time::timeout(limit, opening).await {
-        Ok(opened) => opened,
-        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "operation timed out").into()),
-    }
+    let opened = tokio::time::timeout(limit, opening).await.unwrap_or_else(|elapsed| Err(elapsed.into()));
+    opened.map_err(|error| match is_elapsed(&*error) {
+        true => {
+            let seconds = limit.as_secs_f64();
+            let message =
+                format!("it accepted no connection within {seconds} s, as an overloaded server does");
+            io::Error::new(io::ErrorKind::TimedOut, message).into()
+        }
+        false => error,
+    })
+}
+
+/// True if a time limit of this client passed, of the whole or of one address.
+fn is_elapsed(error: &(dyn Error + 'static)) -> bool {
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    error.is::<Elapsed>()
+        || inner.is_some_and(|inner| is_elapsed(inner))
+        || error.source().is_some_and(is_elapsed)
 }
 
 /// Mark of a connection: whether it has carried a response.
@@ -180,6 +197,9 @@ pub(crate) struct ClientConnection {
     stream: ByteStream,
     /// True if a proxy reads the requests, which have whole URLs then.
     is_forwarded: bool,
+    /// Bytes that it may still read before others get their turn. Many connections share a thread, and one whose peer sends
+    /// without a pause would keep it.
+    budget: usize,
 }
 
 impl Connection for ClientConnection {
@@ -194,7 +214,18 @@ impl Read for ClientConnection {
         context: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        if self.budget == 0 {
+            self.budget = READ_BUDGET;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let size = buffer.remaining();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.budget = match read {
+            Poll::Ready(_) => self.budget.saturating_sub(size),
+            Poll::Pending => READ_BUDGET,
+        };
+        read
     }
 }
 

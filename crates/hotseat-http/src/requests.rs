@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -16,9 +17,13 @@ use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::{self, Client, ResponseFuture};
 use hyper_util::client::proxy::matcher::Intercept;
 use percent_encoding::percent_decode_str;
+use tokio::sync::Notify;
 use url::Url;
 
 use crate::connector::{ConnectSettings, ConnectionUse, Connector};
+
+/// Maximum number of interim responses (`100 Continue`, `103 Early Hints`) before the response of a request.
+const MAX_INTERIM_RESPONSES: usize = 100;
 
 /// The connections that requests share.
 pub(crate) struct ConnectionPool {
@@ -82,8 +87,12 @@ impl OutgoingRequest {
     pub fn send(self) -> impl Future<Output = Result<IncomingResponse, HttpRequestError>> + Send + use<> {
         let started = self.start();
         async move {
-            let (response, proxy) = started?;
-            let response = response.await?;
+            let (response, proxy, flooded) = started?;
+            let response = tokio::select! {
+                biased;
+                response = response => response?,
+                () = flooded.notified() => return Err(HttpRequestError::InterimOnly),
+            };
             if let Some(proxy) = proxy
                 && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
             {
@@ -96,8 +105,8 @@ impl OutgoingRequest {
         }
     }
 
-    /// Starts the request, and returns the proxy that reads it.
-    fn start(self) -> Result<(ResponseFuture, Option<Intercept>), http::Error> {
+    /// Starts the request. Returns the proxy that reads it, and what tells that the server sends too many interim responses.
+    fn start(self) -> Result<(ResponseFuture, Option<Intercept>, Arc<Notify>), http::Error> {
         let mut request = self.request.body(Full::new(self.body))?;
         let settings = &self.pool.settings;
         let proxy = match request.uri().scheme() == Some(&Scheme::HTTP) {
@@ -113,7 +122,14 @@ impl OutgoingRequest {
         if let Some(credentials) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
             headers.entry(PROXY_AUTHORIZATION).or_insert_with(|| credentials.clone());
         }
-        Ok((self.pool.client.request(request), proxy))
+        let (flooded, interim) = (Arc::new(Notify::new()), AtomicUsize::new(0));
+        let tell = flooded.clone();
+        hyper::ext::on_informational(&mut request, move |_| {
+            if interim.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM_RESPONSES {
+                tell.notify_one();
+            }
+        });
+        Ok((self.pool.client.request(request), proxy, flooded))
     }
 }
 
@@ -187,6 +203,9 @@ pub enum HttpRequestError {
         /// The proxy.
         proxy: Uri,
     },
+    /// The server sends interim responses without end.
+    #[error("more than {MAX_INTERIM_RESPONSES} interim responses (HTTP 1xx) and no other")]
+    InterimOnly,
     /// There is no response.
     #[error("error sending request")]
     NoResponse(#[from] legacy::Error),
@@ -201,7 +220,7 @@ impl HttpRequestError {
         match self {
             HttpRequestError::Invalid(_) | HttpRequestError::Refused { .. } => true,
             HttpRequestError::NoResponse(error) => error.is_connect(),
-            HttpRequestError::Body(_) => false,
+            HttpRequestError::InterimOnly | HttpRequestError::Body(_) => false,
         }
     }
 
@@ -222,7 +241,10 @@ impl HttpRequestError {
 
     /// Returns true if the server sent something that is not a response of HTTP, or one with too long a head.
     pub fn is_invalid_response(&self) -> bool {
-        self.causes().any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
+        matches!(self, HttpRequestError::InterimOnly)
+            || self
+                .causes()
+                .any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
     }
 
     /// Returns true if a time limit of the connection passed.

@@ -1,4 +1,7 @@
 //! Isolation: a flooding agent does not affect concurrent conversations.
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use hotseat_testkit::agui::FakeRun;
@@ -224,7 +227,7 @@ fn hundred_good_cases_pass_with_ten_hostile_agents() {
     let median = |durations: &[f64]| durations[durations.len() / 2];
     // Other work on the machine can slow one of two runs, but not the same one of each pair.
     let mut pairs = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..6 {
         let (alone, _) = run(&["second"]);
         let (beside, peak) = run(&[]);
         assert_eq!((alone.len(), beside.len()), (100 * times, 100 * times));
@@ -235,6 +238,46 @@ fn hundred_good_cases_pass_with_ten_hostile_agents() {
         pairs.push(format!("{} ms, {} ms", median(&alone), median(&beside)));
     }
     panic!("medians alone and beside hostile agents: {}", pairs.join("; "));
+}
+
+/// Starts a server that sends these bytes again and again, until the connection closes.
+fn endless_server(block: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let block: &'static [u8] = block.leak().as_bytes();
+    thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            thread::spawn(move || {
+                // Its first bytes are those of a request.
+                let _ = client.read(&mut [0; 1024]);
+                while client.write_all(block).is_ok() {}
+            });
+        }
+    });
+    format!("http://{address}/")
+}
+
+/// `100 Continue` is no answer, however often it comes.
+#[test]
+fn endless_interim_responses_are_no_answer() {
+    let hostile = endless_server("HTTP/1.1 100 Continue\r\n\r\n".repeat(10_000));
+    let good = echo_agent();
+    let agents =
+        ["type: ag-ui", "type: http, body: '{{message}}', map: { reply: $ }", "type: openai, model: m"];
+    let suite = (0..10).map(|n| format!("name: good {n}\nturns: [{{ user: hello }}]\n"));
+    for agent in agents {
+        let key = if agent.contains("openai") { "base_url" } else { "endpoint" };
+        let config = format!(
+            "target: {{ endpoint: '{}' }}\nagents: {{ bad: {{ {agent}, {key}: '{hostile}' }} }}\n",
+            good.url()
+        );
+        let bad = "name: bad\nagent: bad\nturns: [{ user: hello }]\n".to_string();
+        let cases: Vec<String> = std::iter::once(bad).chain(suite.clone()).collect();
+        let tested =
+            Project::with_config(&config).suite("a", &cases.join("---\n")).test(&["--parallel", "4"]);
+        tested.assert_failure("bad", "protocol_error", &["more than 100 interim responses (HTTP 1xx)"]);
+        assert_eq!(tested.count("passed"), 10, "{agent}: {}", tested.output);
+    }
 }
 
 /// A schema that needs 2^40 steps for every value.

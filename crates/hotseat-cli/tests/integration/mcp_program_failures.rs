@@ -326,6 +326,56 @@ fn a_proxied_server_without_a_connection_is_a_warning_of_the_run() {
     assert_eq!(run.output.stderr.matches(words).count(), 1, "{}", run.output);
 }
 
+/// A client of a server without sessions may call at once.
+#[test]
+fn a_call_without_a_handshake_is_visible() {
+    let bank = FakeAgent::start(|request: &FakeRequest| {
+        let result = json!({"content": [{"type": "text", "text": "charged"}]});
+        FakeReply::json(200, &json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}))
+    });
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let url = request.header("x-bank").expect("the address of the bank");
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "charge_card", "arguments": {}}});
+        let headers = [("accept", "application/json, text/event-stream")];
+        let answer = hotseat_testkit::post(url, &headers, &call.to_string()).expect("an answer");
+        FakeReply::json(200, &json!({"reply": answer.body}))
+    });
+    let config =
+        format!("{}mcp: {{ bank: {{ type: proxy, url: '{}' }} }}\n", plain_target(&agent), bank.url());
+    let suite = |check: &str| {
+        format!("name: a\nturns: [{{ user: pay, assert: {{ tools: {{ {check}: [charge_card] }} }} }}]\n")
+    };
+    let run = |check: &str| Project::with_config(&config).suite("a", &suite(check)).test(&[]);
+    let required = run("require");
+    required.assert_all_passed();
+    assert!(!required.output.stderr.contains("no agent connected"), "{}", required.output);
+    run("forbid").assert_failure("a", "assertion", &["charge_card"]);
+}
+
+/// Lines that are ignored cost time, so they have a limit. Other conversations share the thread that reads them.
+#[test]
+fn endless_ignored_lines_end_their_conversation_only() {
+    let endless = "        while True: print('debug ' * 2000)\n";
+    let agent = plain_agent();
+    let config = format!("{}{BANK}", plain_target(&agent));
+    let program = ANSWERS_EVERYTHING
+        .replace("        answer['result'] = {'content': [{'type': 'text', 'text': 'charged'}]}\n", endless);
+    let bad = "name: bad\nmcp: { bank: { type: proxy, command: [python3, bank.py] } }\nturns: [{ user: pay o-1 }]\n";
+    let good = |number: usize| {
+        format!(
+            "name: good {number}\nturns: [{{ user: pay o-1, assert: {{ tools: {{ require: [charge_card] }} }} }}]\n"
+        )
+    };
+    let cases: Vec<String> = std::iter::once(bad.to_string()).chain((0..10).map(good)).collect();
+    let project = Project::with_config(&config).file("bank.py", &program).suite("a", &cases.join("---\n"));
+    let run = project.test(&["--parallel", "2"]);
+    let words = [
+        "MCP server `bank` failed: the program `python3` printed more than 16777216 bytes of lines that are no messages",
+    ];
+    run.assert_failure("bad", "test_error", &words);
+    assert_eq!(run.count("passed"), 10, "{}", run.output);
+}
+
 #[test]
 fn ignored_lines_of_a_program_are_noted() {
     const PRINTING: &str = "import json, sys
