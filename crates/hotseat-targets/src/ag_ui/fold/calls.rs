@@ -21,7 +21,8 @@ impl RunFold<'_> {
     pub(super) fn tool_start(&mut self, e: wire::ToolStart, at: TimeOffset, out: PayloadSink<'_>) {
         let id = self.thread.known_id(e.tool_call_id);
         let known = self.thread.call_of_turn(&id);
-        let other_tool = known.is_some_and(|call| call.name != e.tool_call_name);
+        // An empty id names no call, so it is none that is announced again.
+        let is_other = known.is_some_and(|call| call.name != e.tool_call_name || id.is_empty());
         let open = self.open_calls.remove(&id);
         // A later run may announce the call again with arguments that a human edited.
         let is_complete_in_run = open.is_none() && self.calls_in_run.contains_key(&id);
@@ -34,7 +35,7 @@ impl RunFold<'_> {
                 self.record_new_call(&id, &e.tool_call_name, seen, out);
                 self.add_call_to_reply(&id, e.subagent_run_id.as_ref());
             }
-            Some(_) if other_tool => {
+            Some(_) if is_other => {
                 self.open_calls.insert(id.clone(), std::mem::take(&mut open));
                 self.tool_end(&id, out);
                 self.record_second_call(
@@ -188,9 +189,15 @@ impl RunFold<'_> {
         }
     }
 
+    /// Notes that a repeated id is a second call.
+    pub(super) fn note_second_call(&mut self, id: &Arc<str>, out: PayloadSink<'_>) {
+        let id = if id.is_empty() { "\"\"" } else { id };
+        self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
+    }
+
     /// Records that a repeated id is a second call.
     fn record_second_call(&mut self, id: &Arc<str>, again: ReannouncedCall, out: PayloadSink<'_>) {
-        self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
+        self.note_second_call(id, out);
         self.record_new_call(
             id,
             &again.name,

@@ -115,7 +115,7 @@ impl RunFold<'_> {
                     self.record_snapshot_result(result, id, out);
                 }
                 *context.made.entry(id.clone()).or_default() += 1;
-                self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
+                self.note_second_call(id, out);
                 return self.record_snapshot_call(message, &call, id, started, out);
             }
             *context.made.entry(id.clone()).or_default() += 1;
@@ -174,7 +174,7 @@ impl RunFold<'_> {
     }
 
     /// Returns true if a call is distinct from an earlier call of the turn with the same id: the earlier one
-    /// already had a result, or tool or arguments differ. Some servers restart call ids in every message.
+    /// already had a result, tool or arguments differ, or the id is empty. Some servers restart call ids in every message.
     fn is_distinct_call(
         &self,
         id: &Arc<str>,
@@ -183,7 +183,10 @@ impl RunFold<'_> {
     ) -> bool {
         let Some(known) = self.thread.call_of_turn(id) else { return true };
         let arguments = KnownArguments::parse(&call.arguments);
-        result.is_some() || *known.name != *call.name || known.arguments.contradicts(&arguments)
+        id.is_empty()
+            || result.is_some()
+            || *known.name != *call.name
+            || known.arguments.contradicts(&arguments)
     }
 
     /// Records the result of a call from its message, unless it is known.
@@ -227,7 +230,7 @@ impl RunFold<'_> {
             // A human may have edited a call of an earlier run that had no result before this one.
             let was_answered = known.result_source.is_some_and(|source| source != self.answering());
             if was_answered || self.calls_in_run.contains_key(id) {
-                self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
+                self.note_second_call(id, out);
                 self.record_snapshot_call(message, call, id, started, out);
                 return;
             }

@@ -197,6 +197,42 @@ fn constant_ids_are_still_counted() {
     );
 }
 
+/// An empty id names no call: each start is a call of its own.
+#[test]
+fn every_start_with_an_empty_id_is_a_call() {
+    let call = || vec![start("", "pay"), args("", "{\"n\":1}"), end("")];
+    let open = || vec![start("", "pay"), args("", "{\"n\":1}")];
+    let cut = || vec![start("", "pay"), args("", "{\"n\"")];
+    let one = r#"1 pay {"n":1} → nothing"#;
+    let last = r#"1 pay {"n":1} → paid"#;
+    for (events, calls) in [
+        ([call(), call()].concat(), [one, one]),
+        ([open(), open()].concat(), [one, one]),
+        ([cut(), call()].concat(), [r#"1 pay "{\"n\"" → nothing"#, one]),
+        (vec![start("", "pay"), start("", "pay")], ["1 pay {} → nothing", "1 pay {} → nothing"]),
+        ([call(), call(), vec![result("", "paid")]].concat(), [one, last]),
+        ([call(), vec![result("", "paid")], call()].concat(), [last, one]),
+        ([call(), vec![result("", "paid")], call(), vec![result("", "paid")]].concat(), [last, last]),
+    ] {
+        let told = run_turn(events.clone()).passed();
+        assert_eq!(told.calls(), calls, "{events:?}");
+        told.assert_note("tool call id \"\" is used for two calls");
+    }
+    let entry = json!({"id": "", "type": "function", "function": {"name": "pay", "arguments": "{\"n\":1}"}});
+    let snapshot = json!({"type": "MESSAGES_SNAPSHOT", "messages": [
+        {"id": "u", "role": "user", "content": "hello"},
+        {"id": "a", "role": "assistant", "toolCalls": [entry, entry]},
+    ]});
+    for events in [
+        vec![snapshot.clone()],
+        vec![snapshot.clone(), snapshot.clone()],
+        [call(), vec![snapshot.clone()]].concat(),
+        [call(), call(), vec![snapshot]].concat(),
+    ] {
+        assert_eq!(run_turn(events.clone()).passed().calls(), [one, one], "{events:?}");
+    }
+}
+
 /// An id reused in a later turn is another call with its own data.
 #[test]
 fn reused_id_from_earlier_turn_is_another_call() {
