@@ -24,7 +24,7 @@ use std::sync::Arc;
 use ::http::HeaderMap;
 use ::http::Method;
 use hotseat_document::excerpt;
-use hotseat_http::{SseDecoder, check_encoding};
+use hotseat_http::{SseDecoder, SseEvent, check_encoding};
 use hotseat_trace::{AttemptFailure, FailureKind, Note};
 use serde_json::Value;
 use url::Url;
@@ -169,18 +169,16 @@ impl AgUiSession {
                 recorder.set_arrival(response.last_arrival());
             }
             let mut broken = None;
-            let mut take = |data: &str| {
-                // Servers send blank events to keep the connection open.
-                let is_event = !data.trim().is_empty();
-                if is_event && broken.is_none() && limits.exceeded_record_limit().is_none() {
-                    let at = times.time_of(data, &self.target.timing, recorder);
-                    broken = run.receive(data, at, &mut |payload| recorder.emit_at(at, payload)).err();
+            let mut take = |event: SseEvent<'_>| {
+                if broken.is_none() && limits.exceeded_record_limit().is_none() {
+                    let at = times.time_of(event.data, &self.target.timing, recorder);
+                    broken = run.receive(event, at, &mut |payload| recorder.emit_at(at, payload)).err();
                 }
             };
             let (fed, ended) = match received {
-                Ok(Some(bytes)) => (decoder.feed(&bytes, take), false),
+                Ok(Some(bytes)) => (decoder.feed_events(&bytes, take), false),
                 Ok(None) => {
-                    decoder.finish(&mut take);
+                    decoder.finish_events(&mut take);
                     (Ok(()), true)
                 }
                 // After the terminal event, no regular end is required.
@@ -324,9 +322,9 @@ pub fn fold_streams(
             let asked = RunRequest { number: requests, run_id: "run".to_string() };
             let mut run = RunFold::new(&mut thread, asked, FoldOptions { strictness, keep_raw: false });
             let (mut decoder, mut broken) = (SseDecoder::default(), false);
-            let _ = decoder.feed(stream, |data| {
+            let _ = decoder.feed_events(stream, |event| {
                 let at = hotseat_trace::TimeOffset(recorded.len() as u64);
-                broken = broken || run.receive(data, at, &mut |payload| recorded.push(payload)).is_err();
+                broken = broken || run.receive(event, at, &mut |payload| recorded.push(payload)).is_err();
             });
             let at = hotseat_trace::TimeOffset(recorded.len() as u64);
             let _ = run.finish(at, &mut |payload| recorded.push(payload));

@@ -14,7 +14,9 @@ use crate::connection::lines::check_value_count;
 use crate::message::json_text::{read_json, read_piece};
 use crate::message::{FinishReason, ToolReply, parse_content_output};
 use crate::recorder::add_usage;
-use crate::target::{CallArguments, TurnRecorder, parse_error, protocol_error};
+use crate::target::{
+    CallArguments, TurnRecorder, error_event_data, parse_error, parse_error_event, protocol_error,
+};
 
 /// A JSONPath and its configuration key, for error messages.
 #[derive(Debug, Clone)]
@@ -390,10 +392,7 @@ impl ResponseMapping {
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> TurnError {
-        let told = match data {
-            "[DONE]" => Value::Null,
-            data => serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string())),
-        };
+        let told = error_event_data(data);
         let mapped = self.error.as_ref().and_then(|path| path.error(&told));
         let error = mapped.or_else(|| parse_error(&told["error"]));
         let read = self.check_cost(&told).and_then(|()| {
@@ -401,15 +400,7 @@ impl ResponseMapping {
             // The texts of data that is itself the error are not the agent's reply.
             if error.is_some() { read.and(self.read_texts(&told, heard, telling)) } else { read }
         });
-        let error = error.or_else(|| parse_error(&told)).unwrap_or_else(|| ErrorInfo {
-            code: None,
-            message: match data {
-                "" => "an event named `error`".to_string(),
-                data => format!("an event named `error`: {}", excerpt(data, 200)),
-            },
-            retriable: None,
-        });
-        heard.fail(error, read, telling)
+        heard.fail(error.unwrap_or_else(|| parse_error_event(&told)), read, telling)
     }
 
     /// Reads everything except the finish reason. Fails with the error of the agent, if there is one, after the rest is recorded.

@@ -20,7 +20,9 @@ use serde_json::Value;
 pub(crate) use client_requests::{
     MAX_CLIENT_REQUESTS, check_unoffered_call, too_many_requests, unanswered_call, unanswered_interrupt,
 };
-pub(crate) use turn_failures::{parse_error, protocol_error, read_failure};
+pub(crate) use turn_failures::{
+    error_event_data, parse_error, parse_error_event, protocol_error, read_failure,
+};
 #[cfg(feature = "embedded")]
 pub(crate) use turn_recorder::empty_answer;
 pub(crate) use turn_recorder::{CallArguments, TurnRecorder};

@@ -1,5 +1,6 @@
 //! Failures of turns that all protocols have.
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, plain_text};
 use serde_json::Value;
 
@@ -34,10 +35,32 @@ pub(crate) fn parse_error(error: &Value) -> Option<ErrorInfo> {
         Value::Array(entries) if entries.is_empty() => return None,
         Value::Object(members) if members.is_empty() => return None,
         Value::Object(members) => {
-            members.get("message").and_then(Value::as_str).map_or_else(|| error.to_string(), str::to_string)
+            let message =
+                members.get("message").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+            message.map_or_else(|| error.to_string(), str::to_string)
         }
         other => plain_text(other),
     };
     let code = error.get("code").filter(|code| !code.is_null()).map(plain_text);
     Some(ErrorInfo { code, message, retriable: None })
+}
+
+/// Returns the data of an event that is named as an error.
+pub(crate) fn error_event_data(data: &str) -> Value {
+    match data.trim() {
+        "[DONE]" => Value::Null,
+        data => serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string())),
+    }
+}
+
+/// Returns the error in an event that is named as one: `told` is its data, which is the error or contains it as `error`.
+pub(crate) fn parse_error_event(told: &Value) -> ErrorInfo {
+    parse_error(&told["error"]).or_else(|| parse_error(told)).unwrap_or_else(|| ErrorInfo {
+        code: None,
+        message: match told {
+            Value::Null | Value::String(_) => "an event named `error`".to_string(),
+            told => format!("an event named `error`: {}", excerpt(&told.to_string(), 200)),
+        },
+        retriable: None,
+    })
 }

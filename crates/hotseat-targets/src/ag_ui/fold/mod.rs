@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::excerpt;
+use hotseat_http::SseEvent;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, Custom, ErrorInfo, Note, Origin, Payload, Raw,
     StateDelta, StateSnapshot, Step, Subagent, TimeOffset, apply_patch, is_malformed_patch,
@@ -32,8 +33,9 @@ pub use self::run::{
     UnansweredCall,
 };
 use super::known_call::KnownArguments;
-use super::wire::{self, Event};
+use super::wire::{self, Event, Received};
 use crate::connection::lines::check_value_count;
+use crate::target::{error_event_data, parse_error_event};
 
 /// Maximum time by which a start is moved, for very many that arrive together.
 const MAX_START_SHIFT: Duration = Duration::from_millis(1);
@@ -64,10 +66,11 @@ impl RunFold<'_> {
         self.rules.open_entities()
     }
 
-    /// Processes one event. Fails if it is not a valid event, or violates a rule under strict rules.
+    /// Processes one event. Fails if it is not a valid event, or violates a rule under strict rules. One that is named as an error
+    /// is an error of the agent, unless its data is an event of the protocol.
     pub fn receive(
         &mut self,
-        data: &str,
+        SseEvent { data, is_error }: SseEvent<'_>,
         at: TimeOffset,
         out: PayloadSink<'_>,
     ) -> Result<(), ProtocolViolation> {
@@ -76,12 +79,19 @@ impl RunFold<'_> {
             let event = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
             out(Raw { turn_id: self.turn_id(), event }.into());
         }
-        if data == "[DONE]" {
+        if data == "[DONE]" && !is_error {
             self.note(out, "`[DONE]` is not an event of this protocol; ignored".to_string());
             return Ok(());
         }
         check_value_count(data).map_err(|error| self.at_event(error.into()))?;
-        let received = Event::parse(data).map_err(|error| self.at_event(error.into()))?;
+        let received = match Event::parse(data) {
+            Err(_) | Ok(Received { event: Event::Unknown(_), .. }) if is_error => {
+                let ErrorInfo { code, message, .. } = parse_error_event(&error_event_data(data));
+                let failed = wire::RunError { message, code, ..Default::default() };
+                Received { event: Event::RunError(failed), null_subagent: false }
+            }
+            parsed => parsed.map_err(|error| self.at_event(error.into()))?,
+        };
         if received.null_subagent {
             self.report_violation(
                 "`subagentRunId` is null; omit it or set it to the id of a sub-agent".to_string(),

@@ -458,3 +458,39 @@ fn turn_lasts_from_request_to_end_of_run() {
     let told = TestConversation::new(&agent).user_says("hi").run().passed();
     assert!(told.0.conversation.turns[0].duration() >= SHORT);
 }
+
+/// An event that is named as an error, or a field `error`, is an error of the agent, unless its data is an event of the protocol.
+#[test]
+fn an_event_named_error_is_an_error_of_the_agent() {
+    let whole = stream("Hi.", |e| format!("data: {e}\n\n"));
+    let (before_end, _) = whole.split_at(whole.find("data: {\"type\":\"RUN_FINISHED").expect("an end"));
+    for (event, message) in [
+        ("event: error\ndata: boom\n\n", "the agent failed: boom"),
+        ("event: error\ndata: {\"message\":\"boom\",\"code\":7}\n\n", "the agent failed: boom (7)"),
+        ("event: error\ndata: {\"error\":{\"message\":\"boom\"}}\n\n", "the agent failed: boom"),
+        ("event: error\ndata: {\"type\":\"error\",\"message\":\"boom\"}\n\n", "the agent failed: boom"),
+        ("event: error\ndata: {\"type\":\"RUN_ERROR\",\"message\":\"boom\"}\n\n", "the agent failed: boom"),
+        (
+            "event: error\ndata: {\"type\":\"TOOL_CALL_END\",\"message\":\"boom\"}\n\n",
+            "the agent failed: boom",
+        ),
+        ("event: error\n\n", "the agent failed: an event named `error`"),
+        ("event: error\ndata: [DONE]\n\n", "the agent failed: an event named `error`"),
+        ("event: error\ndata: {}\n\n", "the agent failed: an event named `error`: {}"),
+        ("error: {\"message\":\"boom\"}\n\n", "the agent failed: boom"),
+    ] {
+        let (alone, followed, late) = (
+            format!("{before_end}{event}"),
+            whole.replace(before_end, &format!("{before_end}{event}")),
+            format!("{whole}{event}"),
+        );
+        for body in [alone, followed, late] {
+            let told = run_with_bytes(body.clone()).failed(AgentError, message);
+            assert_eq!(told.texts(), ["1 Hi."], "{body}");
+            assert_eq!(told.events("agent.run.failed").len(), 1, "{body}");
+        }
+    }
+    // The data decides if it is an event of the protocol.
+    let named = stream("Hi.", |e| format!("event: error\ndata: {e}\n\n"));
+    assert_eq!(run_with_bytes(named).passed().assert_no_notes().texts(), ["1 Hi."]);
+}
