@@ -133,7 +133,7 @@ impl ChunkExpander {
                     role: chunk.role,
                     name: chunk.name,
                     subagent_run_id: lane.clone(),
-                    metadata: None,
+                    ..TextStart::default()
                 }));
                 message_id
             }
@@ -174,7 +174,7 @@ impl ChunkExpander {
                         tool_call_name,
                         parent_message_id: chunk.parent_message_id,
                         subagent_run_id: lane.clone(),
-                        metadata: None,
+                        ..ToolStart::default()
                     }));
                     tool_call_id
                 }

@@ -83,6 +83,25 @@ fn tool_error<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Strin
     Ok(error_text(&Value::deserialize(deserializer)?))
 }
 
+/// Reads a member with a name of arguments. Fails if it has some, which no client would see.
+fn no_arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    let place = "the arguments of a call belong in `delta` of TOOL_CALL_ARGS or of a chunk, not in `arguments`, `args`, `input` or `parameters`";
+    empty(deserializer, place)
+}
+
+/// Reads a member with a name of text. Fails if it has some, which no client would see.
+fn no_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    let place = "the text of a message belongs in `delta` of TEXT_MESSAGE_CONTENT or of a chunk, not in `content` or `text`";
+    empty(deserializer, place)
+}
+
+fn empty<'de, D: Deserializer<'de>>(deserializer: D, place: &str) -> Result<(), D::Error> {
+    match MisplacedCalls::deserialize(deserializer)?.is_present {
+        true => Err(serde::de::Error::custom(place)),
+        false => Ok(()),
+    }
+}
+
 /// Declares event bodies. Each may have `subagentRunId` and `metadata`.
 macro_rules! bodies {
     ($($name:ident { $($(#[$attr:meta])* $field:ident: $ty:ty),* $(,)? })+) => {
@@ -100,7 +119,12 @@ macro_rules! bodies {
 }
 
 bodies! {
-    TextStart { #[serde(deserialize_with = "shared")] message_id: Arc<str>, #[serde(default)] role: Option<String>, #[serde(default)] name: Option<String> }
+    TextStart {
+        #[serde(deserialize_with = "shared")] message_id: Arc<str>,
+        #[serde(default)] role: Option<String>,
+        #[serde(default)] name: Option<String>,
+        #[serde(default, rename = "content", alias = "text", deserialize_with = "no_text")] misplaced_text: (),
+    }
     TextDelta { #[serde(deserialize_with = "shared")] message_id: Arc<str>, delta: String }
     Ended { #[serde(deserialize_with = "shared")] message_id: Arc<str> }
     TextChunk {
@@ -108,11 +132,15 @@ bodies! {
         #[serde(default)] role: Option<String>,
         #[serde(default, deserialize_with = "nullable")] delta: String,
         #[serde(default)] name: Option<String>,
+        #[serde(default, rename = "content", alias = "text", deserialize_with = "no_text")] misplaced_text: (),
     }
     ToolStart {
         #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>,
         #[serde(deserialize_with = "shared")] tool_call_name: Arc<str>,
         #[serde(default)] parent_message_id: Option<Arc<str>>,
+        #[serde(default, rename = "arguments", alias = "args", alias = "input", alias = "parameters")]
+        #[serde(deserialize_with = "no_arguments")]
+        misplaced_arguments: (),
     }
     ToolArgs { #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>, delta: String }
     ToolEnd {
@@ -125,6 +153,9 @@ bodies! {
         #[serde(default)] tool_call_name: Option<Arc<str>>,
         #[serde(default)] parent_message_id: Option<Arc<str>>,
         #[serde(default, deserialize_with = "nullable")] delta: String,
+        #[serde(default, rename = "arguments", alias = "args", alias = "input", alias = "parameters")]
+        #[serde(deserialize_with = "no_arguments")]
+        misplaced_arguments: (),
     }
     ToolResult {
         #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>,

@@ -355,3 +355,45 @@ fn a_second_start_may_change_the_role() {
         run_turn_with(move |run| events.iter().cloned().fold(run.started(), FakeRun::raw_event).finished());
     assert_eq!(told.passed().texts(), ["1 a secret"]);
 }
+
+/// Arguments or text in a member that no client reads would be lost without a word.
+#[test]
+fn arguments_and_text_in_other_members_are_invalid() {
+    let calls = |event: Value| run_turn_with(move |run| run.started().raw_event(event.clone()).finished());
+    for member in ["arguments", "args", "input", "parameters"] {
+        for (value, is_invalid) in [
+            (json!({"n": 1}), true),
+            (json!("{\"n\":1}"), true),
+            (json!({}), false),
+            (json!(""), false),
+            (json!(null), false),
+        ] {
+            for kind in ["TOOL_CALL_START", "TOOL_CALL_CHUNK"] {
+                let words =
+                    format!("event 2: {kind}: the arguments of a call belong in `delta` of TOOL_CALL_ARGS");
+                let mut event = json!({"type": kind, "toolCallId": "c", "toolCallName": "pay"});
+                event[member] = value.clone();
+                let told = calls(event);
+                match is_invalid {
+                    true => drop(told.failed(ProtocolError, &words)),
+                    false => assert_eq!(told.passed().calls(), ["1 pay {} → nothing"], "{kind} {member}"),
+                }
+            }
+        }
+    }
+    for member in ["content", "text"] {
+        for kind in ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CHUNK"] {
+            let words =
+                format!("event 2: {kind}: the text of a message belongs in `delta` of TEXT_MESSAGE_CONTENT");
+            for (value, is_invalid) in [(json!("Hi."), true), (json!(""), false), (json!(null), false)] {
+                let mut event = json!({"type": kind, "messageId": "m", "role": "assistant"});
+                event[member] = value;
+                let told = calls(event);
+                match is_invalid {
+                    true => drop(told.failed(ProtocolError, &words)),
+                    false => assert!(told.passed().texts().is_empty(), "{kind} {member}"),
+                }
+            }
+        }
+    }
+}
