@@ -12,7 +12,8 @@ use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, any_value, objects, optional_value};
-use hotseat_model::{MisplacedCalls, ToolCallPiece, is_call_part};
+use hotseat_model::{MisplacedCalls, ToolCallPiece, is_call_part, reported_error};
+use hotseat_trace::plain_text;
 use memchr::memmem;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -70,13 +71,9 @@ fn error_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D
     Ok(said(deserializer)?.filter(|text| !text.trim().is_empty()).unwrap_or_else(no_message))
 }
 
-/// Returns the text of an error member. Producers also write `false` or an empty text for no error.
+/// Returns the text of an error member, if it has an error.
 pub fn error_text(error: &Value) -> Option<String> {
-    match error {
-        Value::Null | Value::Bool(false) => None,
-        Value::String(text) => (!text.is_empty()).then(|| text.clone()),
-        other => Some(other.to_string()),
-    }
+    reported_error(Some(error)).map(plain_text)
 }
 
 fn tool_error<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

@@ -1,6 +1,7 @@
 //! Failures of turns that all protocols have.
 
 use hotseat_document::excerpt;
+use hotseat_model::reported_error;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, plain_text};
 use serde_json::Value;
 
@@ -29,11 +30,8 @@ pub(crate) fn read_failure(
 
 /// Parses an error value; null, false and empty values are no error.
 pub(crate) fn parse_error(error: &Value) -> Option<ErrorInfo> {
+    let error = reported_error(Some(error))?;
     let message = match error {
-        Value::Null | Value::Bool(false) => return None,
-        Value::String(text) if text.is_empty() => return None,
-        Value::Array(entries) if entries.is_empty() => return None,
-        Value::Object(members) if members.is_empty() => return None,
         Value::Object(members) => {
             let message =
                 members.get("message").and_then(Value::as_str).filter(|text| !text.trim().is_empty());

@@ -470,7 +470,10 @@ fn an_empty_error_is_no_failure() {
         (json!(null), "paid"),
         (json!(false), "paid"),
         (json!(""), "paid"),
+        (json!({}), "paid"),
+        (json!([]), "paid"),
         (json!("no"), "failed: no: paid"),
+        (json!({"code": 5}), r#"failed: {"code":5}: paid"#),
     ] {
         let told = run_turn_with(move |run| {
             let result = json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "paid", "error": error});
