@@ -26,8 +26,8 @@ pub struct KnownCall {
     pub result_source: Option<ResultSource>,
     /// Hash of the result that an event brought. Snapshots may shorten results.
     pub streamed_result: Option<u64>,
-    /// True if its result is an error.
-    pub has_failed: bool,
+    /// Error of its result, if that is one.
+    pub error: Option<String>,
     /// True if the trace has the message that makes it.
     pub has_message: bool,
     /// True if events brought it.

@@ -206,7 +206,7 @@ impl ConversationThread {
             arguments: KnownArguments::Unknown,
             result_source: None,
             streamed_result: None,
-            has_failed: false,
+            error: None,
             has_message: false,
             is_streamed: origin == Origin::Stream,
             is_listed: false,

@@ -250,7 +250,7 @@ impl RunFold<'_> {
         let id = self.thread.known_id(e.tool_call_id);
         e.tool_call_id = id.clone();
         if let Some(again) = self.open_calls.get(&id).and_then(|open| open.reannounced.clone()) {
-            self.process_repeated_result(&id, again, &e.content, out);
+            self.process_repeated_result(&id, again, &e, out);
         }
         self.tool_end(&id, out);
         let Some(call) = self.thread.calls.get(&id) else {
@@ -258,7 +258,7 @@ impl RunFold<'_> {
             return;
         };
         let (repeated, streamed) = (call.result_source, call.streamed_result);
-        let is_known = self.is_known_result(&id, &e.content) && (e.error().is_none() || call.has_failed);
+        let is_known = self.is_known_result(&id, &e);
         if repeated.is_some() && (is_known || streamed == Some(result_hash(&e))) {
             // Servers may repeat known results.
             return;
@@ -298,7 +298,7 @@ impl RunFold<'_> {
         &mut self,
         id: &Arc<str>,
         again: ReannouncedCall,
-        content: &Value,
+        result: &wire::ToolResult,
         out: PayloadSink<'_>,
     ) {
         // With different arguments, the end of the arguments creates the second call.
@@ -312,7 +312,7 @@ impl RunFold<'_> {
         let ran_twice = match known.result_source {
             None | Some(ResultSource::Client) => false,
             // A resumed run may repeat results of an earlier one; a single run does not repeat its own.
-            Some(ResultSource::Agent { .. }) => is_answered_here || !self.is_known_result(id, content),
+            Some(ResultSource::Agent { .. }) => is_answered_here || !self.is_known_result(id, result),
         };
         if !ran_twice {
             return;
@@ -329,9 +329,11 @@ impl RunFold<'_> {
         self.set_arguments(id, arguments, Some(open), out);
     }
 
-    /// Returns true if the history already has this result.
-    fn is_known_result(&self, id: &Arc<str>, content: &Value) -> bool {
-        self.thread.result(&self.thread.id_in_history(id)) == Some(&message_content(content))
+    /// Returns true if the history already has this result. One that is repeated without its error is the same.
+    fn is_known_result(&self, id: &Arc<str>, result: &wire::ToolResult) -> bool {
+        let known_error = self.thread.calls.get(id).and_then(|call| call.error.as_deref());
+        self.thread.result(&self.thread.id_in_history(id)) == Some(&message_content(&result.content))
+            && (result.error().is_none() || result.error() == known_error)
     }
 
     /// Returns true if a result of a call only repeats the client's answer, as it is or wrapped.
@@ -359,7 +361,7 @@ impl RunFold<'_> {
         }
         let tool_call_id = call.trace_id.clone();
         let error = e.error().map(str::to_string);
-        call.has_failed = error.is_some();
+        call.error.clone_from(&error);
         if origin != Origin::Snapshot {
             let result = ResultMessage {
                 id: e.message_id.unwrap_or_else(|| Arc::from(format!("result-{id}"))),

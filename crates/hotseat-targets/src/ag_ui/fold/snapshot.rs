@@ -203,7 +203,7 @@ impl RunFold<'_> {
             None => self.tool_result(result, Origin::Snapshot, out),
             // The event of a result has no member for an error: only its message tells it.
             Some(ResultSource::Agent { request })
-                if result.error.is_some() && !call.has_failed && request == self.request.number =>
+                if result.error.is_some() && call.error.is_none() && request == self.request.number =>
             {
                 self.record_result(id, result, Origin::Snapshot, out);
             }

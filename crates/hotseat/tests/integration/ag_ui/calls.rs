@@ -264,8 +264,15 @@ fn a_second_result_must_repeat_the_first() {
     let told = run_turn([call.clone(), vec![result("c", "first")]].concat()).passed().assert_no_notes();
     assert_eq!(told.calls(), ["1 pay {} → first"]);
     let failed = json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "first", "error": "declined"});
-    for other in [result("c", "second"), failed] {
-        run_turn([call.clone(), vec![other]].concat()).failed(
+    let mut failed_again = failed.clone();
+    failed_again["error"] = "expired".into();
+    let first_failed = vec![start("c", "pay"), end("c"), failed.clone()];
+    for events in [
+        [call.clone(), vec![result("c", "second")]].concat(),
+        [call, vec![failed]].concat(),
+        [first_failed, vec![failed_again]].concat(),
+    ] {
+        run_turn(events).failed(
             ProtocolError,
             "tool call c has two different results; a tool that runs again is another call",
         );
@@ -308,6 +315,40 @@ fn a_second_result_in_a_resumed_run_must_repeat_the_first() {
             false => drop(told.failed(ProtocolError, "tool call c has two different results")),
         }
     }
+}
+
+/// A resumed run may send a whole call again with its result: that is one call, unless the error of the result differs.
+#[test]
+fn a_resumed_run_repeats_a_call_with_the_same_result() {
+    let told = |first: Value, second: Value| {
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started().tool_call("c", "pay", &json!({"n": 1}));
+            match request.index {
+                0 => run.raw_event(first.clone()).interrupted(vec![json!({"id": "i", "reason": "confirm"})]),
+                _ => run.raw_event(second.clone()).text("Done.").finished(),
+            }
+        });
+        TestConversation::new(&agent).turn(json!({"user": "pay", "resume": [{"payload": true}]})).run()
+    };
+    let failed = |error: &str| {
+        let mut failed = result("c", "no");
+        failed["error"] = error.into();
+        failed
+    };
+    for (event, calls) in [
+        (result("c", "paid"), [r#"1 pay {"n":1} → paid"#]),
+        (failed("declined"), [r#"1 pay {"n":1} → failed: declined: no"#]),
+    ] {
+        assert_eq!(told(event.clone(), event).passed().assert_no_notes().calls(), calls);
+    }
+    assert_eq!(
+        told(failed("declined"), failed("expired")).passed().calls(),
+        [r#"1 pay {"n":1} → failed: declined: no"#, r#"1 pay {"n":1} → failed: expired: no"#]
+    );
+    assert_eq!(
+        told(result("c", "no"), failed("declined")).passed().calls(),
+        [r#"1 pay {"n":1} → no"#, r#"1 pay {"n":1} → failed: declined: no"#]
+    );
 }
 
 /// A334: the order within a call does not matter if all events arrive.
