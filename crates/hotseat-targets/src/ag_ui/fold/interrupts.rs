@@ -19,12 +19,19 @@ impl RunFold<'_> {
                 Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| e.value.clone()),
                 other => other.clone(),
             };
-            let said = |member: &str| value.get(member).and_then(Value::as_str).map(str::to_string);
+            let said = |member: &str| {
+                let text = value.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
+                text.map(str::to_string)
+            };
+            let message = said("message").unwrap_or_else(|| match wire::text(Some(&value)) {
+                text if text.is_empty() => value.to_string(),
+                text => text,
+            });
             self.legacy_interrupts.push(OpenInterrupt {
                 id: None,
                 trace_id: self.interrupt_id(self.legacy_interrupts.len()),
                 reason: said("reason").or(Some("on_interrupt".to_string())),
-                message: said("message").or_else(|| Some(wire::text(Some(&value)))),
+                message: Some(message),
                 call: None,
                 tool: None,
                 expires_at: None,

@@ -334,6 +334,26 @@ mod before_outcomes {
         })
     }
 
+    /// The message shows the whole value if that has no text of its own.
+    #[test]
+    fn value_without_a_text_is_shown() {
+        for (value, message) in [
+            (json!([{"action": "refund"}]), json!(r#"[{"action":"refund"}]"#)),
+            (json!([{"type": "text", "text": "Really?"}]), json!("Really?")),
+            (json!({"action": "refund"}), json!(r#"{"action":"refund"}"#)),
+            (json!({"message": ""}), json!(r#"{"message":""}"#)),
+            (json!([]), json!("[]")),
+            (json!(null), json!("null")),
+        ] {
+            let agent = asking(value.clone());
+            let told = TestConversation::new(&agent)
+                .turn(turn_with_answers(json!([{"payload": {"approved": true}}])))
+                .run()
+                .passed();
+            assert_eq!(told.events("interrupt.raised")[0]["message"], message, "{value}");
+        }
+    }
+
     #[test]
     fn legacy_answer_is_forwarded_once() {
         let agent = asking(json!("{\"question\": \"Refund 42.5?\"}"));
