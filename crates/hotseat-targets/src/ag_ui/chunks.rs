@@ -143,7 +143,9 @@ impl ChunkExpander {
         Ok(())
     }
 
-    fn expand_tool(&mut self, chunk: ToolChunk, out: &mut Vec<Event>) -> Result<(), ChunkError> {
+    fn expand_tool(&mut self, mut chunk: ToolChunk, out: &mut Vec<Event>) -> Result<(), ChunkError> {
+        // Some servers send an empty name with the later chunks of a call.
+        chunk.tool_call_name = chunk.tool_call_name.filter(|name| !name.is_empty());
         let lane = self.find_lane("TOOL_CALL_CHUNK", &chunk.subagent_run_id, |open| match open {
             OpenItem::Tool { id, .. } => chunk.tool_call_id.as_ref().is_none_or(|wanted| wanted == id),
             _ => false,

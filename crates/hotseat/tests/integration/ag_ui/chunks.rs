@@ -65,6 +65,13 @@ fn first_chunk_identifies_message() {
         vec![json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c"})],
         "the first TOOL_CALL_CHUNK of call c has no toolCallName",
     );
+    // An empty name is none.
+    assert_fails(
+        vec![json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": ""})],
+        "the first TOOL_CALL_CHUNK of call c has no toolCallName",
+    );
+    let told = assert_passes(vec![call(Some(("c", "pay")), "{\"a\""), call(Some(("c", "")), ":1}")]);
+    assert_eq!(told.calls(), [r#"1 pay {"a":1} → nothing"#]);
     assert_fails(
         vec![json!({"type": "REASONING_MESSAGE_CHUNK", "delta": "x"})],
         "the first REASONING_MESSAGE_CHUNK of a message has no messageId",
