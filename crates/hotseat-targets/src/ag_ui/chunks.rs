@@ -146,6 +146,9 @@ impl ChunkExpander {
     fn expand_tool(&mut self, mut chunk: ToolChunk, out: &mut Vec<Event>) -> Result<(), ChunkError> {
         // Some servers send an empty name with the later chunks of a call.
         chunk.tool_call_name = chunk.tool_call_name.filter(|name| !name.is_empty());
+        // An empty id is none. With a name, it starts a call without an id.
+        let starts_call = chunk.tool_call_name.is_some();
+        chunk.tool_call_id = chunk.tool_call_id.filter(|id| !id.is_empty() || starts_call);
         let lane = self.find_lane("TOOL_CALL_CHUNK", &chunk.subagent_run_id, |open| match open {
             OpenItem::Tool { id, .. } => chunk.tool_call_id.as_ref().is_none_or(|wanted| wanted == id),
             _ => false,
@@ -153,7 +156,7 @@ impl ChunkExpander {
         let tool_call_id =
             match (self.continued_item(&lane, chunk.tool_call_id.is_some()), chunk.tool_call_id) {
                 (Some(OpenItem::Tool { id, name }), wanted)
-                    if wanted.as_ref().is_none_or(|wanted| wanted == id) =>
+                    if wanted.as_ref().is_none_or(|wanted| wanted == id && !wanted.is_empty()) =>
                 {
                     if let Some(other) = chunk.tool_call_name.filter(|other| other != name) {
                         let (id, first) = (id.clone(), name.clone());
@@ -176,6 +179,7 @@ impl ChunkExpander {
                         tool_call_name,
                         parent_message_id: chunk.parent_message_id,
                         subagent_run_id: lane.clone(),
+                        is_implied: true,
                         ..ToolStart::default()
                     }));
                     tool_call_id

@@ -138,6 +138,8 @@ bodies! {
         #[serde(default, rename = "arguments", alias = "args", alias = "input", alias = "parameters")]
         #[serde(deserialize_with = "no_arguments")]
         misplaced_arguments: (),
+        /// True if a chunk starts the call, or continues it after other events.
+        #[serde(skip)] is_implied: bool,
     }
     ToolArgs { #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>, delta: String }
     ToolEnd {

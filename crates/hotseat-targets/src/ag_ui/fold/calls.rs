@@ -21,9 +21,13 @@ impl RunFold<'_> {
     pub(super) fn tool_start(&mut self, e: wire::ToolStart, at: TimeOffset, out: PayloadSink<'_>) {
         let id = self.thread.known_id(e.tool_call_id);
         let known = self.thread.call_of_turn(&id);
-        // An empty id names no call, so it is none that is announced again.
-        let is_other = known.is_some_and(|call| call.name != e.tool_call_name || id.is_empty());
         let open = self.open_calls.remove(&id);
+        let goes_on = open
+            .as_ref()
+            .is_some_and(|open| !open.is_complete && KnownArguments::is_incomplete(&open.arguments));
+        // An empty id names no call, so it is none that is announced again. Only a chunk may continue one.
+        let is_unnamed = id.is_empty() && !(e.is_implied && goes_on);
+        let is_other = known.is_some_and(|call| call.name != e.tool_call_name || is_unnamed);
         // A later run may announce the call again with arguments that a human edited.
         let is_complete_in_run = open.is_none() && self.calls_in_run.contains_key(&id);
         let mut open = open.unwrap_or_default();
@@ -48,7 +52,6 @@ impl RunFold<'_> {
                 let again = ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id };
                 let is_answered = call.result_source.is_some();
                 // An open call continues, unless its arguments are complete: then they are sent again.
-                let goes_on = !open.is_complete && KnownArguments::is_incomplete(&open.arguments);
                 let is_complete = !goes_on && !open.arguments.text().is_empty();
                 let again = (is_answered || is_complete_in_run || is_complete).then_some(again);
                 if is_complete {

@@ -78,6 +78,25 @@ fn first_chunk_identifies_message() {
     );
 }
 
+/// With a name, a chunk without an id starts a call, unless the arguments before it are incomplete.
+#[test]
+fn an_empty_call_id_is_none() {
+    let calls = |events: Vec<Value>| run_turn_with(play_events(events)).passed().calls();
+    let unnamed = |delta: &str| call(Some(("", "pay")), delta);
+    let one = r#"1 pay {"n":1} → nothing"#;
+    assert_eq!(calls(vec![unnamed("{\"n\":1}"), unnamed("{\"n\":1}")]), [one, one]);
+    assert_eq!(calls(vec![unnamed(""), unnamed("")]), ["1 pay {} → nothing", "1 pay {} → nothing"]);
+    let continued = json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "", "delta": ":1}"});
+    for events in [
+        vec![unnamed("{\"n\""), unnamed(":1}")],
+        vec![unnamed("{\"n\""), continued.clone()],
+        vec![call(Some(("c", "pay")), "{\"n\""), continued.clone()],
+    ] {
+        assert_eq!(calls(events.clone()), [one], "{events:?}");
+    }
+    assert_fails(vec![continued], "the first TOOL_CALL_CHUNK of a call has no toolCallId");
+}
+
 /// A354, A355
 #[test]
 fn single_chunk_may_be_complete_or_empty() {
