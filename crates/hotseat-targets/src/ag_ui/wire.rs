@@ -10,10 +10,11 @@ use std::sync::{Arc, LazyLock};
 use crate::connection::other_protocol_advice;
 use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
+use crate::target::parse_error;
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, any_value, objects, optional_value};
-use hotseat_model::{MisplacedCalls, ToolCallPiece, is_call_part, reported_error};
-use hotseat_trace::plain_text;
+use hotseat_model::{MisplacedCalls, StopReason, ToolCallPiece, is_call_part, reported_error};
+use hotseat_trace::{ErrorInfo, plain_text};
 use memchr::memmem;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -189,6 +190,7 @@ bodies! {
         #[serde(default, deserialize_with = "optional_value")] result: Option<Value>,
         #[serde(default)] outcome: Option<WireOutcome>,
         #[serde(default, deserialize_with = "optional_value")] usage: Option<Value>,
+        #[serde(default, deserialize_with = "optional_value")] error: Option<Value>,
     }
     RunError {
         #[serde(default = "no_message", deserialize_with = "error_message")] message: String,
@@ -216,7 +218,7 @@ impl ToolResult {
 }
 
 /// Outcome of a run, if the producer reports it; absent means success.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "WrittenOutcome")]
 pub struct WireOutcome {
     /// `success`, `interrupt`, `cancelled`, or a value of a later version.
@@ -225,6 +227,24 @@ pub struct WireOutcome {
     pub interrupts: Vec<WireInterrupt>,
     /// Pending client-side calls, if the producer lists them.
     pub pending_tool_call_ids: Vec<Arc<str>>,
+    /// Message of an error.
+    pub message: Option<String>,
+}
+
+impl RunFinished {
+    /// Returns the error of a run that finished with one: its member `error`, or an outcome such as `error` or `failed`.
+    pub fn failure(&self) -> Option<ErrorInfo> {
+        let of_outcome = || {
+            let WireOutcome { r#type, message, .. } = self.outcome.as_ref()?;
+            let is_cancelled = matches!(r#type.as_str(), "cancelled" | "canceled");
+            (!is_cancelled && StopReason::from_provider(r#type).is_failure()).then(|| {
+                let message = message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+                let message = format!("the run ended with the outcome {}{message}", r#type);
+                ErrorInfo { code: None, message, retriable: None }
+            })
+        };
+        self.error.as_ref().and_then(parse_error).or_else(of_outcome)
+    }
 }
 
 /// Serialised outcome: drafts of the protocol had only the type.
@@ -239,17 +259,17 @@ enum WrittenOutcome {
         interrupts: Vec<WireInterrupt>,
         #[serde(default, deserialize_with = "nullable")]
         pending_tool_call_ids: Vec<Arc<str>>,
+        #[serde(default, deserialize_with = "said")]
+        message: Option<String>,
     },
 }
 
 impl From<WrittenOutcome> for WireOutcome {
     fn from(written: WrittenOutcome) -> Self {
         match written {
-            WrittenOutcome::Word(r#type) => {
-                WireOutcome { r#type, interrupts: Vec::new(), pending_tool_call_ids: Vec::new() }
-            }
-            WrittenOutcome::Members { r#type, interrupts, pending_tool_call_ids } => {
-                WireOutcome { r#type, interrupts, pending_tool_call_ids }
+            WrittenOutcome::Word(r#type) => WireOutcome { r#type, ..WireOutcome::default() },
+            WrittenOutcome::Members { r#type, interrupts, pending_tool_call_ids, message } => {
+                WireOutcome { r#type, interrupts, pending_tool_call_ids, message }
             }
         }
     }

@@ -50,7 +50,9 @@ impl RunFold<'_> {
         let legacy = std::mem::take(&mut self.legacy_interrupts);
         match outcome.r#type.as_str() {
             "success" => {}
-            "cancelled" => self.note(out, "the agent reports that the run was cancelled".to_string()),
+            "cancelled" | "canceled" => {
+                self.note(out, "the agent reports that the run was cancelled".to_string())
+            }
             "interrupt" if outcome.interrupts.is_empty() && legacy.is_empty() => {
                 return Err(self.at_event(EventProblem::NoInterrupts));
             }

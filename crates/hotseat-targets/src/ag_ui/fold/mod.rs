@@ -361,6 +361,10 @@ impl RunFold<'_> {
 
     fn run_finished(&mut self, e: wire::RunFinished, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
         self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref(), out);
+        if let Some(ErrorInfo { code, message, .. }) = e.failure() {
+            self.run_failed(wire::RunError { message, code, ..Default::default() }, out);
+            return Ok(());
+        }
         let run_id = e.run_id.unwrap_or_default();
         let progress = self.end_run(&run_id);
         let ended = progress != RunProgress::Running;
@@ -369,11 +373,8 @@ impl RunFold<'_> {
         if ended {
             self.settle(out);
         }
-        let outcome = e.outcome.unwrap_or(wire::WireOutcome {
-            r#type: "success".to_string(),
-            interrupts: Vec::new(),
-            pending_tool_call_ids: Vec::new(),
-        });
+        let success = || wire::WireOutcome { r#type: "success".to_string(), ..Default::default() };
+        let outcome = e.outcome.unwrap_or_else(success);
         let asked = self.interrupts_of(&outcome, out)?;
         if ended && !has_snapshot && asked.is_empty() {
             self.record_calls_again(out);

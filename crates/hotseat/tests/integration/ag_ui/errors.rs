@@ -60,6 +60,33 @@ fn a_run_error_without_a_message_is_one_of_the_agent() {
         .failed(AgentError, r#"the agent failed: {"why":"boom"}"#);
 }
 
+/// A run that ends with an error has not succeeded, however the event is named.
+#[test]
+fn a_run_that_finishes_with_an_error_is_one_of_the_agent() {
+    for (members, message) in [
+        (json!({"error": "boom"}), "the agent failed: boom"),
+        (json!({"error": {"message": "boom", "code": 7}}), "the agent failed: boom (7)"),
+        (json!({"outcome": "error"}), "the agent failed: the run ended with the outcome error"),
+        (json!({"outcome": {"type": "failed"}}), "the agent failed: the run ended with the outcome failed"),
+        (
+            json!({"outcome": {"type": "error", "message": "boom"}}),
+            "the agent failed: the run ended with the outcome error: boom",
+        ),
+    ] {
+        let mut event = members.clone();
+        event["type"] = json!("RUN_FINISHED");
+        let told = run_turn_with(move |run| run.started().text("So far.").raw_event(event.clone()));
+        assert_eq!(told.failed(AgentError, message).texts(), ["1 So far."], "{members}");
+    }
+    for error in [json!(null), json!(false), json!(""), json!({}), json!([])] {
+        run_turn_with(move |run| {
+            run.started().raw_event(json!({"type": "RUN_FINISHED", "error": error, "outcome": "success"}))
+        })
+        .passed()
+        .assert_no_notes();
+    }
+}
+
 /// A422, A423
 #[test]
 fn expected_error_passes() {
