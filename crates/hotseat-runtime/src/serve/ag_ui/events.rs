@@ -249,7 +249,11 @@ impl AgUiWriter {
     /// Returns the messages of the thread, also those that the client did not send.
     fn all_messages(&mut self) -> &mut Vec<Value> {
         if let Some(earlier) = self.earlier.take() {
-            self.messages.splice(0..0, history::messages(&earlier));
+            let turns = history::messages_of_turns(&earlier, |_| true);
+            // A client may send the message of the last turn again.
+            let repeated = turns.last().and_then(|turn| turn.first()).map(|message| message["id"].clone());
+            self.messages.retain(|message| Some(&message["id"]) != repeated.as_ref());
+            self.messages.splice(0..0, turns.into_iter().flatten());
         }
         &mut self.messages
     }

@@ -144,6 +144,31 @@ async fn human_changes_call_arguments() {
     assert_eq!(arguments, r#"{"amount":3}"#, "{stored}");
 }
 
+/// A client that sends only new messages, and the last one again with its answer.
+#[tokio::test]
+async fn snapshot_has_a_repeated_message_once() {
+    let rules = [
+        Rule::new().user("hi").say("Hello."),
+        Rule::new().user("refund").call_tool("refund", json!({"amount": 10})),
+        Rule::new().tool_result("refund").say("Refunded {{ result.refunded }}."),
+    ];
+    let served = serve(&clerk_persona(), scripted(rules)).await;
+    AgUiClient::new(&served, "t").say("hi").await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.messages.push(json!({"id": "second", "role": "user", "content": "refund please"}));
+    let asked = client.messages.clone();
+    client.run(None).await;
+    client.messages = asked;
+    let payload = json!({"approved": true, "editedArgs": {"amount": 3}});
+    client.run(Some(json!([{"interruptId": "t-t2-k1", "status": "resolved", "payload": payload}]))).await;
+    let ids: Vec<&Value> = client.messages.iter().map(|message| &message["id"]).collect();
+    let said = client.messages.iter().filter(|message| message["role"] == "user");
+    let said: Vec<&Value> = said.map(|message| &message["content"]).collect();
+    assert_eq!(said, ["hi", "refund please"], "{ids:?}");
+    assert_eq!(ids[..3], ["u1", "t-t1-r1", "second"], "{ids:?}");
+    assert_eq!(client.last_text(), "Refunded 3.");
+}
+
 #[tokio::test]
 async fn human_declines_call() {
     for (entry, words) in [
