@@ -133,7 +133,7 @@ pub enum DefinitionProblem {
     Url(String),
     #[error("the URL of the server must begin with http:// or https://")]
     UrlScheme,
-    #[error("the header `{0}` is invalid")]
+    #[error("{0}")]
     Header(String),
     #[error("a tool must be an object")]
     NoTool,

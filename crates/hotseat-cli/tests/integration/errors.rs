@@ -1,6 +1,6 @@
 //! Error output for invalid files, flags and output paths.
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, ProgramOutput};
+use hotseat_testkit::{FakeAgent, FakeReply, ProgramOutput};
 use insta::assert_snapshot;
 
 use crate::common::{Project, echo_agent, unreachable_address};
@@ -1239,4 +1239,51 @@ fn piped_output_has_no_colors_by_default() {
     assert_eq!(has_colors(&[], &["--color", "never"]), (false, false));
     assert_eq!(has_colors(&[], &["--color", "always"]), (true, true));
     assert_eq!(has_colors(&[("NO_COLOR", "1")], &["--color", "always"]), (true, true));
+}
+
+/// The client chooses their values: another length would end the request in its middle, or merge it with the next one.
+#[test]
+fn headers_of_the_connection_are_refused_before_sending() {
+    const TURN: &str = "name: a\nturns: [{ user: hi }]\n";
+    const JUDGED: &str =
+        "name: a\nturns: [{ user: hi, assert: [{ type: satisfy, criteria: It is polite. }] }]\n";
+    let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
+    let assert_refused = |config: &str, suite: &str, header: &str| {
+        let output = Project::with_config(config).suite("a", suite).hotseat(&["test"]);
+        let words = format!("the header `{header}` belongs to the connection and cannot be set; remove it");
+        let is_placed = output.stderr.contains("--> hotseat.yaml:");
+        assert!(output.code == 2 && is_placed && output.stderr.contains(&words), "{config}\n{output}");
+    };
+    let url = server.url();
+    for header in ["transfer-encoding", "Connection", "Keep-Alive", "TE", "Trailer", "Upgrade", "Expect"] {
+        let config = format!("target: {{ endpoint: '{url}', headers: {{ {header}: x }} }}\n");
+        assert_refused(&config, TURN, header);
+    }
+    let headers = "headers: { Content-Length: '0' }";
+    for target in [
+        format!("{{ endpoint: '{url}', {headers} }}"),
+        format!("{{ type: http, endpoint: '{url}', body: {{ m: '{{{{message}}}}' }}, {headers} }}"),
+        format!("{{ type: openai, base_url: '{url}', model: m, {headers} }}"),
+    ] {
+        assert_refused(&format!("target: {target}\n"), TURN, "Content-Length");
+    }
+    for (services, suite) in [
+        (format!("mcp: {{ bank: {{ type: proxy, url: '{url}', {headers} }} }}"), TURN),
+        (format!("models: {{ main: {{ type: relay, url: '{url}', {headers} }} }}"), TURN),
+        (
+            format!(
+                "connectors: {{ c: {{ type: openai, base_url: '{url}', model: m, {headers} }} }}\njudge: connectors:c"
+            ),
+            JUDGED,
+        ),
+    ] {
+        let config = format!("target: {{ endpoint: '{url}' }}\n{services}\n");
+        assert_refused(&config, suite, "Content-Length");
+    }
+    assert_eq!(server.requests().len(), 0);
+    // Servers on one address differ by it.
+    let agent = echo_agent();
+    let config = format!("target: {{ endpoint: '{}', headers: {{ Host: shop.example }} }}\n", agent.url());
+    Project::with_config(&config).suite("a", TURN).test(&[]).assert_all_passed();
+    assert_eq!(agent.requests()[0].header("host"), Some("shop.example"));
 }

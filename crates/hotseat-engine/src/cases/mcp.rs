@@ -19,6 +19,7 @@ use hotseat_targets::recorder::{address_secrets, header_secrets, is_secret};
 use serde_json::{Value, json};
 
 use super::answer_shape::MCP_TOOL_ANSWER;
+use super::headers::read_header_texts;
 use super::limits::from_millis;
 use super::mcp_shape::{
     CASE_FAULT, FAULT_ACTION, MCP_CHANGE, MCP_FAULT, MCP_MOCK, MCP_PROXY, MCP_SERVER, MCP_TOOL,
@@ -693,7 +694,10 @@ fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Ups
         })),
         (true, Some(url)) => Some(Upstream::Url {
             url: url.to_string(),
-            headers: text_entries(map, "headers").into_iter().collect(),
+            headers: read_header_texts(map, diagnostics)
+                .into_iter()
+                .map(|(name, value, _)| (name.to_string(), value.to_string()))
+                .collect(),
         }),
         _ => {
             diagnostics.report(map.place(), "a proxy needs either a `command` or a `url`");

@@ -15,6 +15,7 @@ mod condition;
 mod content;
 mod decoding;
 mod from_json;
+mod headers;
 mod hook;
 mod inherited;
 mod input_sources;
@@ -60,6 +61,7 @@ pub use from_json::{
     ProgramInputError, negate_assertion, parse_assertions, parse_brief, parse_condition, parse_messages,
     parse_topics, parse_turn, validate_simulated_user, validate_topic,
 };
+pub(crate) use headers::read_header_texts;
 pub use hook::{HookCommand, NamedHook};
 pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy, TranscriptStyle};
 pub use judging::{JUDGE_KIND, read_judging};

@@ -15,9 +15,10 @@ use hotseat_model::serve::{
 };
 use hotseat_model::{LiveModel, Secret};
 
+use super::headers::read_header_texts;
 use super::limits::from_millis;
 use super::models_shape::{MODEL_FAULT, MODEL_FAULT_ACTION, MODEL_RELAY, MODEL_REPLAY, MODEL_SOURCE};
-use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger, text_entries};
+use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger};
 
 /// Status of the fault `http`.
 const DEFAULT_HTTP_STATUS: u16 = 500;
@@ -249,8 +250,10 @@ fn ignored_members(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<V
 }
 
 fn read_relay(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<ReplySource, ()> {
-    let headers: Vec<(String, Secret)> =
-        text_entries(map, "headers").into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
+    let headers: Vec<(String, Secret)> = read_header_texts(map, diagnostics)
+        .into_iter()
+        .map(|(name, value, _)| (name.to_string(), Secret::new(value)))
+        .collect();
     let record = map.text("record").map(str::to_string);
     let ignored = ignored_members(map, diagnostics)?;
     match ModelRelay::new(map.text("url").unwrap_or_default(), &headers) {

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use hotseat_http::is_connection_header;
 use hotseat_script::{HostCallError, HostResult};
-use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::header::{
+    AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
+};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -22,21 +25,6 @@ const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
-
-/// Headers that belong to the connection. The client sets them itself; another `host` would reach a host that is not permitted.
-const CONNECTION_HEADERS: [&str; 11] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// A request described by a script.
 struct FetchRequest {
@@ -116,7 +104,8 @@ impl FetchRequest {
             let read = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
             let (name, value) =
                 read.ok_or_else(|| format!("`{name}` is not a valid header name, or its value is invalid"))?;
-            if CONNECTION_HEADERS.contains(&name.as_str()) {
+            // Another `host` would reach a host that is not permitted.
+            if is_connection_header(&name) || [HOST, PROXY_AUTHORIZATION].contains(&name) {
                 let message = format!(
                     "fetch {}: the header `{name}` belongs to the connection, so a script cannot set it",
                     without_credentials(&url)

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Method, Response, StatusCode, header};
 use futures_util::{StreamExt as _, stream};
 use hotseat_http::{
-    HttpClients, HttpRequestError, IncomingResponse, check_encoding, root_cause, shown_address,
+    HttpClients, HttpRequestError, IncomingResponse, check_encoding, is_connection_header, root_cause,
+    shown_address,
 };
 use serde_json::Value;
 
@@ -22,25 +23,19 @@ use crate::frame::Frame;
 use crate::revision::error_code;
 use crate::sse::{EventScanner, is_event_stream};
 
-/// Headers that belong to one connection, or that the proxy sets itself.
-const OWN_HEADERS: [&str; 13] = [
-    "accept-encoding",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "host",
-    "keep-alive",
-    "origin",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+/// Headers that the proxy sets itself, or that are for another host. They do not pass, like those of the connection.
+const OWN_HEADERS: [HeaderName; 6] = [
+    header::ACCEPT_ENCODING,
+    header::CONTENT_ENCODING,
+    header::HOST,
+    header::ORIGIN,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
 ];
 
 fn copy_headers(from: &HeaderMap) -> HeaderMap {
-    let copied = from.iter().filter(|(name, _)| !OWN_HEADERS.contains(&name.as_str()));
+    let passes = |name: &HeaderName| !is_connection_header(name) && !OWN_HEADERS.contains(name);
+    let copied = from.iter().filter(|(name, _)| passes(name));
     copied.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 

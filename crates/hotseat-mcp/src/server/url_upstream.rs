@@ -1,7 +1,7 @@
 //! Addresses of proxied servers.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use hotseat_http::check_encryption;
+use axum::http::{HeaderMap, HeaderValue};
+use hotseat_http::{check_encryption, read_header_name};
 use url::Url;
 
 use crate::definition::DefinitionProblem;
@@ -25,9 +25,12 @@ impl UrlUpstream {
         check_encryption(&url).map_err(|error| DefinitionProblem::Url(error.to_string()))?;
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            let wrong = || DefinitionProblem::Header(name.clone());
-            let value = HeaderValue::from_str(value).map_err(|_| wrong())?;
-            map.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
+            let value = HeaderValue::from_str(value).map_err(|_| {
+                DefinitionProblem::Header(format!("the header `{name}` has an invalid value"))
+            })?;
+            let name =
+                read_header_name(name).map_err(|error| DefinitionProblem::Header(error.to_string()))?;
+            map.insert(name, value);
         }
         Ok(UrlUpstream { url, headers: map })
     }

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use hotseat_http::{HttpClients, IncomingResponse, check_encryption, root_cause, shown_address};
+use hotseat_http::{
+    HttpClients, IncomingResponse, check_encryption, is_connection_header, read_header_name, root_cause,
+    shown_address,
+};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
@@ -11,20 +14,13 @@ use url::Url;
 use super::cassette::query_keys;
 use crate::{ModelError, ModelErrorKind, Secret, TimeLimits};
 
-/// Headers that belong to one connection, or that the client of the relay sets.
-const CONNECTION_HEADERS: &[&str] = &[
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "set-cookie",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+/// Headers that do not pass, beside those of the connection: the client sets them, or they are for another host.
+const OWN_HEADERS: [HeaderName; 5] = [
+    header::ACCEPT_ENCODING,
+    header::HOST,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::SET_COOKIE,
 ];
 
 /// Headers of requests that hold keys.
@@ -60,9 +56,9 @@ impl ModelRelay {
         check_encryption(&base)?;
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            let invalid = |what: &str| wrong(format!("the header {name:?} has an invalid {what}"));
-            let name = HeaderName::try_from(name).map_err(|_| invalid("name"))?;
-            let mut value = HeaderValue::try_from(value.reveal()).map_err(|_| invalid("value"))?;
+            let invalid = |_| wrong(format!("the header {name:?} has an invalid value"));
+            let mut value = HeaderValue::try_from(value.reveal()).map_err(invalid)?;
+            let name = read_header_name(name).map_err(|error| wrong(error.to_string()))?;
             value.set_sensitive(true);
             map.insert(name, value);
         }
@@ -142,7 +138,7 @@ fn key_of(value: &str) -> Option<String> {
 
 /// Returns the headers that pass through a relay.
 pub(super) fn relayed_headers(headers: &HeaderMap) -> HeaderMap {
-    let passes = |name: &HeaderName| !CONNECTION_HEADERS.contains(&name.as_str());
+    let passes = |name: &HeaderName| !is_connection_header(name) && !OWN_HEADERS.contains(name);
     headers
         .iter()
         .filter(|(name, _)| passes(name))

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, MapView, NodeView, SourceSpan, SourceText, nearest_or,
 };
+use hotseat_http::read_header_name;
 use hotseat_model::recording::ReplayModel;
 use hotseat_model::script::{ModelScript, ScriptedModel};
 use hotseat_model::{LiveModel, Model, ModelError, ModelErrorKind, Provider, PureModel, Secret, TimeLimits};
@@ -310,7 +311,10 @@ fn headers(
     mistakes: &mut Diagnostics,
 ) -> Vec<(String, Secret)> {
     let entries = map.get("headers").and_then(NodeView::entries).into_iter().flatten();
-    let read = |(name, _, view): (&str, SourceSpan, NodeView<'_>)| {
+    let read = |(name, place, view): (&str, SourceSpan, NodeView<'_>)| {
+        if let Err(error) = read_header_name(name) {
+            mistakes.report(place, error.to_string());
+        }
         expand_variables(view, environment, mistakes).map(|value| (name.to_owned(), Secret::new(value)))
     };
     entries.filter_map(read).collect()

@@ -5,7 +5,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::cases::shape::{AWAITING, CLIENT_TOOL};
-use crate::cases::{ASSERT_KIND, CaseTarget, MILLISECONDS};
+use crate::cases::{ASSERT_KIND, CaseTarget, MILLISECONDS, read_header_texts};
 use crate::config::start::START;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, NodeView, SourceSpan, document_shape,
@@ -76,24 +76,6 @@ pub(super) fn parse_http_url(
             None
         }
     }
-}
-
-/// Decodes headers into names, values and positions.
-pub(super) fn read_header_texts<'a>(
-    map: &MapView<'a>,
-    mistakes: &mut Diagnostics,
-) -> Vec<(HeaderName, &'a str, NodeView<'a>)> {
-    let mut headers: Vec<(HeaderName, &str, NodeView<'_>)> = Vec::new();
-    for (key, place, view) in map.get("headers").and_then(NodeView::entries).into_iter().flatten() {
-        match HeaderName::try_from(key) {
-            Ok(name) if headers.iter().any(|(known, ..)| *known == name) => {
-                mistakes.report(place, format!("header `{key}` is set twice"));
-            }
-            Ok(name) => headers.push((name, view.text().unwrap_or_default(), view)),
-            Err(_) => mistakes.report(place, format!("`{key}` is not a header name")),
-        }
-    }
-    headers
 }
 
 /// Decodes headers for requests.

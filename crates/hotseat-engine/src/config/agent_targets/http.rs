@@ -9,10 +9,10 @@ use url::Url;
 use super::common::{
     ASSERTED, AWAITED, DESCRIPTION, FOLDER, IDLE_TIMEOUT, STARTED, TIMEOUT, TURN_ASSERTED, case_inputs,
     check_placeholders, invalid_header, key_references, node_references, option_help, parse_http_url,
-    placeholder_help, read_header_texts, url_password,
+    placeholder_help, url_password,
 };
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
-use crate::cases::CaseTarget;
+use crate::cases::{CaseTarget, read_header_texts};
 use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, document_shape};
 use hotseat_targets::connection::http::without_credentials;
 use hotseat_targets::http_agent::{

@@ -7,10 +7,10 @@ use futures_util::Stream;
 use futures_util::stream::try_unfold;
 use hotseat_http::{
     HttpClients, HttpRequestError, IncomingResponse, check_encoding, check_encryption, decode_utf8,
-    root_cause,
+    read_header_name, root_cause,
 };
 use http::Method;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
@@ -67,12 +67,10 @@ impl ProviderConnection {
 
         let mut map = HeaderMap::new();
         for (name, value) in headers.iter().chain(&connector.headers) {
-            let unfit = |what: &str| {
-                ModelError::new(ModelErrorKind::Configuration, format!("the header {name:?} {what}"))
-            };
-            let name = HeaderName::try_from(name).map_err(|_| unfit("has an invalid name"))?;
-            let mut value =
-                HeaderValue::try_from(value.reveal()).map_err(|_| unfit("has an invalid value"))?;
+            let unfit = |words: String| ModelError::new(ModelErrorKind::Configuration, words);
+            let mut value = HeaderValue::try_from(value.reveal())
+                .map_err(|_| unfit(format!("the header {name:?} has an invalid value")))?;
+            let name = read_header_name(name).map_err(|error| unfit(error.to_string()))?;
             value.set_sensitive(true);
             // Headers of the connector come last and replace the defaults.
             map.insert(name, value);

@@ -257,6 +257,7 @@ async fn rejects_invalid_requests_before_sending() {
         refused(|connector| connector.base_url = Some("nowhere".into())),
         refused(|connector| connector.base_url = Some("ftp://127.0.0.1/v1".into())),
         refused(|connector| connector.headers = vec![("bad name".into(), "x".into())]),
+        refused(|connector| connector.headers = vec![("Content-Length".into(), "0".into())]),
         refused(|connector| connector.headers = vec![("x-a".into(), "line\nbreak".into())]),
         refused(|connector| connector.key = Some("line\nbreak".into())),
     ];
