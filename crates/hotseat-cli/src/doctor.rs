@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotseat_document::Diagnostic;
+use hotseat_document::{Diagnostic, is_http_url};
 use hotseat_engine::config::{ENV_FILE, Project, ProjectAgent, discover_suites, display_path};
 use hotseat_engine::run::{CaseSelection, RunPlan};
 use hotseat_http::check_proxies;
@@ -253,7 +253,7 @@ fn check_agents(project: &Project, contacted: &[Arc<ProjectAgent>], findings: &m
                 let command = project.redactor().text(&command).into_owned();
                 findings.ok(&name, format!("{protocol}, {shown}, started by the run: {command}"));
             }
-            None if !path.starts_with("http://") && !path.starts_with("https://") => {
+            None if !is_http_url(&path) => {
                 findings.ok(&name, format!("{protocol}, {shown}"));
             }
             None if is_up(&path) => findings.ok(&name, format!("{protocol}, {shown} answers")),

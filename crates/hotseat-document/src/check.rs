@@ -380,9 +380,11 @@ fn may_be_url(text: &str) -> bool {
     is_http_url(text) || (text.contains("${") && !text.contains(char::is_whitespace))
 }
 
-/// Returns true for an absolute URL of the scheme `http` or `https` with a host.
+/// Returns true for an absolute URL of the scheme `http` or `https`, in any case, with a host.
 pub fn is_http_url(text: &str) -> bool {
-    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    let has_host = |host: &str| !host.is_empty() && !host.starts_with(['/', '?', '#', ':']);
-    host.is_some_and(has_host) && !text.contains(char::is_whitespace)
+    let Some((scheme, host)) = text.split_once("://") else { return false };
+    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+        && !host.is_empty()
+        && !host.starts_with(['/', '?', '#', ':'])
+        && !text.contains(char::is_whitespace)
 }

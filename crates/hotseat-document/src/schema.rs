@@ -174,7 +174,7 @@ fn value_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
 }
 
 /// Accepts the same texts as the check of [`Kind::Url`].
-const URL_PATTERN: &str = r"^(https?://[^\s/?#:]\S*|\S*\$\{\S*)$";
+const URL_PATTERN: &str = r"^([Hh][Tt][Tt][Pp][Ss]?://[^\s/?#:]\S*|\S*\$\{\S*)$";
 
 /// Returns a Markdown reference page with a section and a table for the shape and each shape it refers to.
 pub fn reference_markdown(shape: &'static Shape) -> String {

@@ -1287,3 +1287,16 @@ fn headers_of_the_connection_are_refused_before_sending() {
     Project::with_config(&config).suite("a", TURN).test(&[]).assert_all_passed();
     assert_eq!(agent.requests()[0].header("host"), Some("shop.example"));
 }
+
+#[test]
+fn schemes_of_urls_are_words_in_any_case() {
+    let agent = echo_agent();
+    let url = agent.url().replace("http://", "HTTP://");
+    let project = Project::with_config(&format!("target: {{ endpoint: '{url}' }}\n"))
+        .suite("a", "name: a\nturns:\n  - user: hi\n    attachments: [{ type: image, source: 'HTTPS://a.example/x.png' }, { type: image, source: 'Data:image/png;base64,AAAA' }]\n");
+    project.test(&[]).assert_all_passed();
+    let output = Project::with_config("target: { endpoint: 'HTTP:///x' }\n")
+        .suite("a", "name: a\nturns: [{ user: hi }]\n")
+        .hotseat(&["test"]);
+    assert!(output.code == 2 && output.stderr.contains("`endpoint` must be a URL"), "{output}");
+}

@@ -391,11 +391,11 @@ fn json_schema_agrees_with_validation() {
                     "description": "Time limits of the turn or conversation.", "default": 60_000,
                 },
                 "endpoint": {
-                    "type": "string", "pattern": "^(https?://[^\\s/?#:]\\S*|\\S*\\$\\{\\S*)$",
+                    "type": "string", "pattern": "^([Hh][Tt][Tt][Pp][Ss]?://[^\\s/?#:]\\S*|\\S*\\$\\{\\S*)$",
                     "description": "Where the agent listens.",
                 },
                 "url": {
-                    "type": "string", "pattern": "^(https?://[^\\s/?#:]\\S*|\\S*\\$\\{\\S*)$",
+                    "type": "string", "pattern": "^([Hh][Tt][Tt][Pp][Ss]?://[^\\s/?#:]\\S*|\\S*\\$\\{\\S*)$",
                     "description": "Another spelling of `endpoint`.",
                 },
                 "skip": {

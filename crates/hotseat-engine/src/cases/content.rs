@@ -74,22 +74,20 @@ enum MediaSourceError {
 
 /// Parses the source of an attachment, and its media type if included.
 fn parse_source(written: &str) -> Result<(MediaSource, Option<String>), MediaSourceError> {
-    if let Some(path) = written.strip_prefix("file://") {
-        return match path {
-            "" => Err(MediaSourceError::NoPath),
-            path => Ok((MediaSource::File(path.to_string()), None)),
-        };
+    let (scheme, rest) = written.split_once(':').ok_or(MediaSourceError::NoAddress)?;
+    match (scheme.to_ascii_lowercase().as_str(), rest.strip_prefix("//")) {
+        ("file", Some("")) => Err(MediaSourceError::NoPath),
+        ("file", Some(path)) => Ok((MediaSource::File(path.to_string()), None)),
+        ("http" | "https", Some(_)) => Ok((MediaSource::Url(written.to_string()), None)),
+        ("data", _) => {
+            let (mime, encoded) = rest.split_once(";base64,").ok_or(MediaSourceError::NoBase64)?;
+            Ok((
+                MediaSource::Data(encoded.to_string()),
+                Some(mime.to_string()).filter(|mime| !mime.is_empty()),
+            ))
+        }
+        _ => Err(MediaSourceError::NoAddress),
     }
-    if written.starts_with("http://") || written.starts_with("https://") {
-        return Ok((MediaSource::Url(written.to_string()), None));
-    }
-    let Some(data) = written.strip_prefix("data:") else {
-        return Err(MediaSourceError::NoAddress);
-    };
-    let Some((mime, encoded)) = data.split_once(";base64,") else {
-        return Err(MediaSourceError::NoBase64);
-    };
-    Ok((MediaSource::Data(encoded.to_string()), Some(mime.to_string()).filter(|mime| !mime.is_empty())))
 }
 
 /// Decodes messages.

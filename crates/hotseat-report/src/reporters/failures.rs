@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use hotseat_document::is_http_url;
 use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, VerdictStatus};
 
 use super::text::{one_line, shell_word};
@@ -61,7 +62,7 @@ fn unreachable_advice(outcome: &CaseOutcome, settings: &RunSettings) -> &'static
         _ if outcome.representative().conversation.turns.is_empty() => {
             "correct `start` of the agent in the project file; the failure says why it did not start"
         }
-        Some(path) if !path.starts_with("http://") && !path.starts_with("https://") => {
+        Some(path) if !is_http_url(path) => {
             "install the program of the agent, or correct its command in the project file"
         }
         Some(_) | None => "start the agent, or correct its address in the project file",

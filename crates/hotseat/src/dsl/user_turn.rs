@@ -98,8 +98,9 @@ impl Attachment {
     }
 
     fn new(kind: &str, source: String) -> Attachment {
+        let scheme = source.split_once(':').map_or("", |(scheme, _)| scheme);
         let is_address =
-            ["file:", "data:", "http:", "https:"].iter().any(|scheme| source.starts_with(scheme));
+            ["file", "data", "http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
         let source = if is_address { source } else { format!("file://{source}") };
         Attachment(Map::new()).with("type", kind.to_string()).with("source", source)
     }
