@@ -140,6 +140,32 @@ fn a_message_that_failed_is_sent_once() {
     }
 }
 
+/// The conversation continues after an expected error: what the agent said before it is kept.
+#[test]
+fn a_turn_with_an_expected_error_is_remembered() {
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let full = json!([said("user", "one"), said("assistant", "half"), said("user", "two")]);
+    for (history, second) in [("full", full), ("delta", json!([said("user", "two")]))] {
+        for is_stream in [true, false] {
+            let server = FakeAgent::start(move |request| match (request.index, is_stream) {
+                (0, true) => ChatCompletion::new()
+                    .chunk(chunk(json!({"content": "half"}), None))
+                    .chunk(json!({"error": {"message": "nope"}}))
+                    .into(),
+                (0, false) => {
+                    let choice = json!({"message": said("assistant", "half"), "finish_reason": "stop"});
+                    FakeReply::json(200, &json!({"choices": [choice], "error": {"message": "nope"}}))
+                }
+                _ => ChatCompletion::new().text("fine").finish("stop").into(),
+            });
+            let suite = "name: a\nturns: [{ user: one, expect_error: nope }, { user: two }]\n";
+            run_hello(&project(&server, &format!("  history: {history}\n")).suite("a", suite))
+                .assert_all_passed();
+            assert_eq!(server.requests()[1].json()["messages"], second, "{history}, stream {is_stream}");
+        }
+    }
+}
+
 // Answers.
 
 #[test]

@@ -186,6 +186,13 @@ impl ChatSession {
         };
         // Data before an error is kept; further problems at the end are ignored.
         let reply = reading.finish(telling);
+        if let (Err(_), Ok(partial)) = (&read, &reply)
+            && !partial.text.is_empty()
+        {
+            // The conversation may continue. Calls of the reply have no results, which servers require.
+            self.messages.push(json!({"role": "assistant", "content": &*partial.text}));
+            self.sent = self.messages.len();
+        }
         read?;
         let reply = reply?;
         let is_empty = reply.text.is_empty() && reply.calls.is_empty();
