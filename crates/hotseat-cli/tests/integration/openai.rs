@@ -895,7 +895,7 @@ fn invalid_completion_is_quoted() {
     let piece = |function: Value| chunk(json!({"tool_calls": [{"index": 0, "function": function}]}), None);
     let result =
         |content: &str| chunk(json!({"role": "tool", "tool_call_id": "c1", "content": content}), None);
-    let cases: [(FakeReply, &str); 24] = [
+    let cases: [(FakeReply, &str); 25] = [
         (
             ChatCompletion::new()
                 .tool(0, "c1", "pay", &json!({}))
@@ -935,6 +935,12 @@ fn invalid_completion_is_quoted() {
         (FakeReply::json(200, &json!({"choices": []})), "the reply contains no choice"),
         (FakeReply::json(200, &json!({})), "the reply contains no choice"),
         (FakeReply::text(200, "hello"), "HTTP 200 OK with text/plain is neither a completion"),
+        (
+            FakeReply::status(200)
+                .header("content-type", "application/json")
+                .bytes("data: {\"choices\": []}\n\n"),
+            "the answer has the content type application/json, but is a stream of events: the server must send it as text/event-stream",
+        ),
         (FakeReply::status(200), "with no content type is neither a completion"),
         (
             FakeReply::status(200).header("content-type", "application/json").bytes("{\"choices\": [{"),

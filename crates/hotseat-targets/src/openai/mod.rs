@@ -489,6 +489,11 @@ async fn read_whole(
         return Err(protocol_error(format!("the completion is longer than {MAX_EVENT_BYTES} bytes")));
     }
     let body = decode_utf8(body).map_err(|error| protocol_error(format!("the completion is {error}")))?;
+    if ["data:", "event:"].iter().any(|field| body.trim_start().starts_with(field)) {
+        let message = "the answer has the content type application/json, but is a stream of events: the server must send it as text/event-stream";
+        let failure = AttemptFailure::new(FailureKind::ProtocolError, message);
+        return Err(failure.with_detail(http::display_body(body.as_bytes())).into());
+    }
     reading.read_whole(&body, telling)
 }
 
