@@ -497,6 +497,13 @@ turns: [{ user: crash, expect_error: { code: '.' } }]
 ",
     );
     assert_failed(&tested, 1, "assertion", "expected an error");
+    // In a case of several turns it is the place that tells which.
+    for (case, place) in [
+        ("none came", "got a regular end of the turn (a.test.yaml:3:38)"),
+        ("another came", "expected an error that matches /network/ (a.test.yaml:6:38)"),
+    ] {
+        tested.assert_failure(case, "assertion", &[place]);
+    }
 }
 
 #[test]

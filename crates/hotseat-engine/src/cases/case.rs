@@ -213,6 +213,8 @@ pub struct CaseTurn {
 /// An expected error.
 #[derive(Debug, Clone)]
 pub struct ExpectedError {
+    /// Position in the file.
+    pub place: SourceSpan,
     /// Pattern for the message.
     pub message: Option<Pattern>,
     /// Pattern for the code.

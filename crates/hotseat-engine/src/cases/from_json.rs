@@ -52,6 +52,9 @@ pub fn parse_turn(
             move_place(&place, &mut options.place);
         }
         read.resume.iter_mut().for_each(|answer| move_place(&place, &mut answer.place));
+        if let Some(expected) = &mut read.expect_error {
+            move_place(&place, &mut expected.place);
+        }
         Some(CaseTurn { place, ..read })
     })
 }

@@ -161,15 +161,16 @@ pub(super) fn judge_turn_end(
         (Ok(()), None) => all_answers_used(),
         (Ok(()), Some(expected)) => failed(
             FailureKind::Assertion,
-            format!("expected {}, got a regular end of the turn", expected.describe()),
+            format!("expected {}, got a regular end of the turn ({})", expected.describe(), expected.place),
         ),
         (Err(TurnError::Run(error)), Some(expected)) => match expected.matches(&error) {
             true => all_answers_used(),
             false => {
                 let message = format!(
-                    "the agent failed with {}, expected {}",
+                    "the agent failed with {}, expected {} ({})",
                     describe_error(&error),
-                    expected.describe()
+                    expected.describe(),
+                    expected.place
                 );
                 failed(FailureKind::Assertion, message)
             }

@@ -582,12 +582,15 @@ pub(in crate::cases) fn read_turn(
     diagnostics: &mut Diagnostics,
 ) -> CaseTurn {
     let expect_error = map.get("expect_error").map(|view| match view.map(&EXPECTED_ERROR) {
-        None => ExpectedError { message: read_error_pattern(view, diagnostics), code: None },
+        None => {
+            ExpectedError { place: view.place(), message: read_error_pattern(view, diagnostics), code: None }
+        }
         Some(error) => {
             if error.is_empty() {
                 diagnostics.report(view.place(), "`expect_error` needs `message` or `code`");
             }
             ExpectedError {
+                place: view.place(),
                 message: error.get("message").and_then(|view| read_error_pattern(view, diagnostics)),
                 code: error.get("code").and_then(|view| read_error_pattern(view, diagnostics)),
             }
