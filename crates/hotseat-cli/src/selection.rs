@@ -318,7 +318,9 @@ fn missing_names(
     }
     let mut names: BTreeMap<Arc<str>, BTreeSet<String>> = BTreeMap::new();
     for (suite, case) in plan.all_cases(project) {
-        names.entry(suite).or_default().extend([case.id.clone(), case.name.clone()]);
+        let known = names.entry(suite).or_default();
+        known.extend([case.id.clone(), case.name.clone()]);
+        known.extend(case.names_without_scenario());
     }
     let none = BTreeSet::new();
     let known = |path: &Path| names.get(&*project.suite_name(path)).unwrap_or(&none);

@@ -207,7 +207,8 @@ fn project() -> Project {
 fn lines_select_single_cases() {
     let project = project()
         .file("tests/list.test.json", "[\n  {\"name\": \"one\", \"turns\": [{\"user\": \"hi\"}]},\n  {\n    \"name\": \"two\",\n    \"turns\": [{\"user\": \"hi\"}]\n  }\n]\n")
-        .file("tests/rooms.test.yaml", "name: sees the room\nscenarios: [{ id: blue, name: Blue, goal: x }, { id: red, name: Red, goal: x }]\nturns: [{ user: hi }]\n");
+        .file("tests/rooms.test.yaml", "name: sees the room\nscenarios: [{ id: blue, name: Blue, goal: x }, { id: red, name: Red, goal: x }]\nturns: [{ user: hi }]\n---\nname: tours ${scenario.name}\nscenarios: [{ id: blue, name: Blue, goal: x }, { id: red, name: Red, goal: x }]\nturns: [{ user: hi }]\n")
+        .file("tests/floor_test.ts", "import { it, scenarioSet } from 'hotseat';\nscenarioSet('floors', [{ id: 'blue', name: 'Blue', goal: 'x' }, { id: 'red', name: 'Red', goal: 'x' }], () => {\n  it('opens the floor', () => {});\n});\n");
     for (arguments, ids) in [
         (&["tests/booking.test.yaml:4"][..], &["cancels a room"][..]),
         (&["tests/booking.test.yaml:5:3"], &["cancels a room"]),
@@ -218,6 +219,10 @@ fn lines_select_single_cases() {
         (&["tests/list.test.json:2", "tests/list.test.json"], &["one", "two"]),
         (&["tests/list.test.json:2", "tests", "-k", "list"], &["one", "two"]),
         (&["tests/booking.test.yaml::pays once"], &["pays once"]),
+        (&["tests/rooms.test.yaml::sees the room"], &["blue", "red"]),
+        (&["tests/rooms.test.yaml::sees the room: Red"], &["red"]),
+        (&["tests/rooms.test.yaml::tours ${scenario.name}"], &["tours Blue", "tours Red"]),
+        (&["tests/floor_test.ts::opens the floor"], &["@blue", "@red"]),
         (
             &["tests/booking.test.yaml::pays once", "tests/booking.test.yaml:1"],
             &["books a room", "pays once"],

@@ -451,6 +451,16 @@ impl TestCase {
         Value::Object(members)
     }
 
+    /// The id and the name of a case without its scenario, and the name as written. Empty without a scenario.
+    pub fn names_without_scenario(&self) -> Vec<String> {
+        let Some(scenario) = &self.scenario else { return Vec::new() };
+        let id = self.id.strip_suffix(&format!("@{}", scenario.id));
+        let name = self.name.strip_suffix(&format!(": {}", scenario.name));
+        let mut names: Vec<String> = [id, name].into_iter().flatten().map(str::to_string).collect();
+        names.extend(Some(self.document.written_name()).filter(|written| !written.is_empty()));
+        names
+    }
+
     /// Source text of the case and its parser.
     pub fn source(&self) -> (&Arc<SourceText>, ParseSource) {
         (&self.document.source, self.document.parse)

@@ -60,6 +60,8 @@ impl SelectedParts {
     pub fn contains(&self, case: &TestCase) -> bool {
         self.lines.range(case.lines()).next().is_some()
             || [&case.id, &case.name].into_iter().any(|name| self.names.contains(name))
+            || (!self.names.is_empty()
+                && case.names_without_scenario().iter().any(|name| self.names.contains(name)))
     }
 }
 
