@@ -310,13 +310,17 @@ simulate:
   context: ${scenario.context}
   personality: ${scenario.personality}
 ";
-    let scenarios = r#"[{"id": "one", "name": "One", "goal": "g1", "context": ["Acme", "Budget"], "personality": "Calm"}]"#;
-    project.suite("a", suite).file("venues.json", scenarios).test(&[]).assert_all_passed();
-    let told: Value = serde_json::from_str(&user.requests()[0].last_user_text()).unwrap();
-    assert_eq!(
-        (&told["goal"], &told["context"], &told["personality"]),
-        (&json!("g1"), &json!(["Acme", "Budget"]), &json!("Calm"))
-    );
+    let scenarios = r#"[{"id": "one", "name": "One", "goal": "g1", "context": ["Acme", "Budget"], "personality": "Calm"},
+        {"id": "two", "name": "Two", "goal": "g2", "context": ["Acme"], "personality": null}]"#;
+    project.suite("a", suite).file("venues.json", scenarios).test(&["--parallel", "1"]).assert_all_passed();
+    let requests = user.requests();
+    let told = requests.iter().map(|request| serde_json::from_str(&request.last_user_text()).unwrap());
+    let told: Vec<Value> = told.collect();
+    let told = |goal: &str| told.iter().find(|told| told["goal"] == goal).expect("the goal");
+    let first = told("g1");
+    assert_eq!((&first["context"], &first["personality"]), (&json!(["Acme", "Budget"]), &json!("Calm")));
+    let second = told("g2");
+    assert_eq!((&second["context"], second.get("personality")), (&json!(["Acme"]), None));
 }
 
 /// Pointers to all values below `value`.

@@ -326,8 +326,23 @@ impl CaseScenario {
             |text: &str, kind: &Kind, text_use: TextUse| self.fill_text(text, kind, text_use, redactor);
         if let NodeValue::Map(entries) = &mut whole.value {
             entries.retain(|entry| entry.key.text != "scenarios");
+            let simulated = entries.iter_mut().filter(|entry| entry.key.text == "simulate");
+            simulated.for_each(|entry| self.drop_null_members(&mut entry.value));
         }
         fill_texts(whole, &Kind::Shape(&CASE), &fill, source, diagnostics);
+    }
+
+    /// Removes the members of a simulated user whose whole value is a variable that is null, such as `personality`.
+    fn drop_null_members(&self, node: &mut DocumentNode) {
+        let NodeValue::Map(entries) = &mut node.value else { return };
+        entries.retain(|entry| match &entry.value.value {
+            NodeValue::String(text) => match next_variable(text) {
+                Some(("", name, "")) => self.field_value(name) != Some(&Json::Null),
+                _ => true,
+            },
+            _ => true,
+        });
+        entries.iter_mut().for_each(|entry| self.drop_null_members(&mut entry.value));
     }
 
     /// Like `CaseScenario::fill_checked`, for a document that is known to be valid.
