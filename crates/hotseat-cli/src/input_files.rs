@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::{ENV_FILE, Project, ProjectAgent};
 
+use crate::args::StoreArgs;
 use crate::context::CliContext;
 use crate::project_file::find_project_file;
 
@@ -26,6 +27,11 @@ impl InputFiles {
     /// Adds a file, if it exists.
     pub fn add(&mut self, path: &Path, what: &'static str) {
         self.0.extend(FileIdentity::read(path).map(|file| (file, what)));
+    }
+
+    /// Adds the file of `--store`.
+    pub fn add_store(&mut self, location: &StoreArgs, context: &CliContext) {
+        location.store.iter().for_each(|path| self.add(&context.folder.join(path), "the saved runs"));
     }
 
     /// Describes each output that is one of these files, perhaps by another name.

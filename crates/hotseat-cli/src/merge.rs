@@ -10,6 +10,7 @@ use crate::args::{MergeArgs, ShowArgs};
 use crate::context::CliContext;
 use crate::exit::{CommandResult, ExitStatus};
 use crate::github_reporters::github_reporters;
+use crate::input_files::InputFiles;
 use crate::show;
 use crate::store_location::{self, prune_limits, report_store_error};
 
@@ -17,6 +18,13 @@ use crate::store_location::{self, prune_limits, report_store_error};
 pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     show::check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
     let place = store_location::locate_store(&args.location, context)?;
+    let mut inputs = InputFiles::default();
+    inputs.add_store(&args.location, context);
+    args.runs.iter().for_each(|run| inputs.add(&context.folder.join(run), "a merged run"));
+    let conflicts = inputs.conflicts(args.output.iter().map(|path| ("-o", path)), context);
+    if !conflicts.is_empty() {
+        return Err(context.reject(conflicts));
+    }
     let mut runs: Vec<(RunStore, StoredRun)> = Vec::new();
     for named in &args.runs {
         let file = context.folder.join(named);

@@ -11,6 +11,7 @@ use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 use crate::args::{RecheckArgs, SweepArgs, TestArgs};
 use crate::context::{CliContext, end_unprepared};
 use crate::exit::{CommandResult, ExitStatus};
+use crate::input_files::InputFiles;
 use crate::resume::{parse_run_arguments, rust_test_error};
 use crate::store_location::{self, report_store_error};
 use crate::test::{self, RecheckRequest, TestTask};
@@ -31,6 +32,12 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
         return Err(context.reject([Diagnostic::new(message).help(help)]));
     }
     let store = store_location::open_store(&args.location, context)?;
+    let mut inputs = InputFiles::default();
+    inputs.add_store(&args.location, context);
+    let conflicts = inputs.conflicts(args.output.iter().map(|path| ("-o", path)), context);
+    if !conflicts.is_empty() {
+        return Err(context.reject(conflicts));
+    }
     let named = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
     let (mut test, replaces_filters) =
         recheck_arguments(&args, &named, context).map_err(|wrong| context.reject([wrong]))?;

@@ -1462,6 +1462,10 @@ fn reports_never_overwrite_inputs() {
     let config = format!("{config}{helper}");
     let project = project.file("hotseat.yaml", &config).file(".env", "").file("helper.py", "");
     let project = project.file("kept/a.json", "{}").file("tapes/x/b.json", "{}");
+    let tools = "{\"tools\": [{\"name\": \"pay\", \"inputSchema\": {\"type\": \"object\"}}]}";
+    let rules = "{\"rules\": [{\"reply\": \"fine\"}]}";
+    let services = "name: s\nmcp: { bank: { type: mock, tools_from: tools.json } }\nmodels: { main: { script: rules.json } }\nturns: [{ user: hi }]\n";
+    let project = project.suite("s", services).file("tools.json", tools).file("rules.json", rules);
     std::fs::hard_link(project.workspace.path("a.test.jsonl"), project.workspace.path("link.jsonl")).unwrap();
     for (args, words) in [
         (&["--save", "a.test.jsonl"][..], "--save a.test.jsonl would overwrite a suite of this run"),
@@ -1480,6 +1484,8 @@ fn reports_never_overwrite_inputs() {
         (&["--trace", "helper.py"], "--trace helper.py would overwrite a file of an agent"),
         (&["-n", "replay:kept", "-o", "kept/a.json"], "-o kept/a.json would overwrite a recording"),
         (&["--cassettes", "tapes", "-o", "tapes/x/b.json"], "-o tapes/x/b.json would overwrite a cassette"),
+        (&["-o", "tools.json"], "-o tools.json would overwrite a file of an MCP server or a served model"),
+        (&["-o", "rules.json"], "-o rules.json would overwrite a file of an MCP server or a served model"),
         (&["-o", "x.jsonl", "--save", "sub/../x.jsonl"], "--save sub/../x.jsonl is already named by -o"),
         (&["-o", "x.jsonl", "-o", "./x.jsonl"], "-o ./x.jsonl is given twice"),
         (&["--save", "x.jsonl", "--trace", "x.jsonl"], "is already named by --trace"),
@@ -1499,6 +1505,18 @@ fn reports_never_overwrite_inputs() {
         merged.code == 2 && merged.stderr.contains("unknown extension, expected one of .json"),
         "{merged}"
     );
+    assert_eq!(project.hotseat(&["show", "last", "--export", "part.json"]).code, 0);
+    let part = std::fs::read(project.workspace.path("part.json")).unwrap();
+    for (args, words) in [
+        (&["merge", "part.json"][..], "-o ./part.json would overwrite a merged run"),
+        (&["merge", "last", "--store", "part.json"], "-o ./part.json would overwrite the saved runs"),
+        (&["recheck", "last", "--store", "part.json"], "-o ./part.json would overwrite the saved runs"),
+        (&["show", "last", "--store", "part.json"], "-o ./part.json would overwrite the saved runs"),
+    ] {
+        let output = project.hotseat(&[args, &["-o", "./part.json"]].concat());
+        assert!(output.code == 2 && output.stderr.contains(words), "{args:?}: {output}");
+    }
+    assert!(std::fs::read(project.workspace.path("part.json")).unwrap() == part);
     let listed = project.hotseat(&["runs", "--json"]);
     assert_eq!(listed.stdout.lines().count(), 1, "nothing was joined: {listed}");
     let shown = project.hotseat(&["show", "last", "-o", "a.test.jsonl"]);

@@ -318,6 +318,14 @@ impl Service for McpServer {
             McpSource::Mock { list: None, .. } | McpSource::Proxy { .. } => {}
         }
     }
+
+    fn file(&self) -> Option<&Path> {
+        match &self.source {
+            McpSource::Mock { list, .. } => list.as_ref()?.found(),
+            McpSource::Replay(file) => file.found(),
+            McpSource::Proxy { .. } => None,
+        }
+    }
 }
 
 impl McpServer {

@@ -142,6 +142,14 @@ impl Service for ModelSource {
             ReplySource::Rules(_) | ReplySource::Relay { .. } => {}
         }
     }
+
+    fn file(&self) -> Option<&Path> {
+        match &self.replies {
+            ReplySource::Script(file) => file.found(),
+            ReplySource::Replay { recording, .. } => recording.found(),
+            ReplySource::Rules(_) | ReplySource::Relay { .. } => None,
+        }
+    }
 }
 
 impl ModelSource {

@@ -31,6 +31,9 @@ pub trait Service: Clone {
 
     /// Loads its file, from the first folder that has it.
     fn load_file(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics);
+
+    /// Returns its file, if one was loaded.
+    fn file(&self) -> Option<&Path>;
 }
 
 /// An entry of a layer.
@@ -84,6 +87,11 @@ impl<S: Service> Services<S> {
         self.by_name.values().for_each(|service| service.load_file(folders, diagnostics));
     }
 
+    /// The loaded files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.by_name.values().filter_map(Service::file)
+    }
+
     /// True if there are no services.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
@@ -120,6 +128,7 @@ fn is_service_name(name: &str) -> bool {
 pub(super) struct ServiceFile<T> {
     pub path: String,
     place: SourceSpan,
+    found: OnceLock<PathBuf>,
     content: OnceLock<Result<Arc<T>, Diagnostics>>,
 }
 
@@ -128,7 +137,12 @@ impl<T> ServiceFile<T> {
     pub fn read(map: &MapView<'_>, key: &str) -> Option<Arc<ServiceFile<T>>> {
         let path = map.text(key)?.to_string();
         let place = map.place_near(key);
-        Some(Arc::new(ServiceFile { path, place, content: OnceLock::new() }))
+        Some(Arc::new(ServiceFile { path, place, found: OnceLock::new(), content: OnceLock::new() }))
+    }
+
+    /// The file that was loaded.
+    pub fn found(&self) -> Option<&Path> {
+        self.found.get().map(PathBuf::as_path)
     }
 
     /// The content, if it could be loaded.
@@ -146,7 +160,7 @@ impl<T> ServiceFile<T> {
         let content = self.content.get_or_init(|| {
             let found = folders.iter().map(|folder| folder.join(&self.path)).find(|path| path.is_file());
             let path = found.ok_or_else(|| self.wrong("was not found"))?;
-            load(self, &path).map(Arc::new)
+            load(self, self.found.get_or_init(|| path)).map(Arc::new)
         });
         if let Err(wrong) = content {
             diagnostics.extend(wrong.clone());

@@ -1,6 +1,7 @@
 //! The plan of a run: every suite is read and validated before anything is contacted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::case_filter::{CaseFilter, CaseLabels};
@@ -132,6 +133,8 @@ pub struct RunPlan {
     pub selected_suites: usize,
     /// Conversation modes of the selected cases.
     pub modes: RunModes,
+    /// Files that the MCP servers and the served models of the selected cases read.
+    pub service_files: BTreeSet<PathBuf>,
     /// The first selected case with MCP servers.
     first_with_mcp: Option<Arc<TestCase>>,
     /// Place of the first topics whose assertions are not checked, and the number of cases with such topics.
@@ -350,6 +353,8 @@ impl RunPlan {
     ) {
         let case = &driven.case;
         self.modes.add_case(case);
+        let files = case.mcp.files().chain(case.models.files());
+        self.service_files.extend(files.map(Path::to_path_buf));
         if self.first_with_mcp.is_none() && case.skip.is_none() && !case.mcp.is_empty() {
             self.first_with_mcp = Some(case.clone());
         }
