@@ -11,7 +11,9 @@ use hotseat_document::json::read_bytes;
 use hotseat_document::{Diagnostic, nearest_or};
 use hotseat_engine::cases::Suite;
 use hotseat_engine::config::{Project, discover_suites, display_path, is_case_word, nearest_suite};
-use hotseat_engine::run::{CaseFilter, CaseLabels, CaseSelection, FailedCases, RunPlan, SelectedParts};
+use hotseat_engine::run::{
+    CaseFilter, CaseLabels, CaseSelection, FailedCases, KeywordExpression, RunPlan, SelectedParts,
+};
 use hotseat_report::reporters::{format_count, shell_word};
 use hotseat_report::store::{RunStore, StoredRun, store_path};
 
@@ -394,7 +396,11 @@ fn nothing_selected(
     if described.is_empty() {
         return mistake;
     }
-    let help = plan.known_labels(project).suggest(filter);
+    let mut keywords = filter.keywords.iter().flat_map(KeywordExpression::words);
+    let pattern_help = keywords
+        .any(|word| word.contains(['|', '&', '*']))
+        .then(|| "`-k` joins words by `and`, `or` and `not`; `--run` takes a regular expression".to_string());
+    let help = pattern_help.or_else(|| plan.known_labels(project).suggest(filter));
     let other_help = match failed {
         true => "without `--last-failed`, cases run regardless of their last result",
         false => "`hotseat list` prints the cases",

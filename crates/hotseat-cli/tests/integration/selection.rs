@@ -307,6 +307,10 @@ fn misspelt_selections_name_the_nearest() {
         (&["tests/booking.test.yaml:99"], "`pays once` is at tests/booking.test.yaml:9"),
         (&["booking.test.yaml::pays once"], "did you mean `tests/booking.test.yaml::pays once`?"),
         (&["tests/booking.test.yaml::pays onec"], "did you mean `pays once`?"),
+        (
+            &["-k", "books|pays"],
+            "`-k` joins words by `and`, `or` and `not`; `--run` takes a regular expression",
+        ),
         (&["tests/booking.test.yaml::pays"], "`hotseat list tests/booking.test.yaml` prints the cases"),
         (&["pasy"], "`pasy` is no file, no folder and no part of a name"),
         (&["cancls"], "did you mean `cancels`?"),
