@@ -32,7 +32,7 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
     candidates
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&written, &fold(candidate)), candidate))
-        .filter(|&(distance, candidate)| distance <= most && distance < candidate.len())
+        .filter(|&(distance, candidate)| distance <= most && distance < candidate.chars().count())
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
 }

@@ -109,7 +109,7 @@ mod tests {
     fn suggestions_find_parts_of_names() {
         let mut known = KnownLabels::default();
         let tags = ["smoke".to_string()];
-        let (id, name) = ("row-1", "nothing is deleted against a person's will");
+        let (id, name) = ("row-1", "nothing is deleted against a person's will à la carte");
         known.add(CaseLabels { id, name, suite: "expense.test.yaml", tags: &tags });
         for (written, near) in [
             ("row-2", Some("row-1")),
@@ -122,6 +122,8 @@ mod tests {
             ("xyz", None),
             ("tests", None),
             ("refunded", None),
+            // A letter of several bytes is a single letter.
+            ("x", None),
         ] {
             let expected = near.map(|near| format!("did you mean `{near}`?"));
             assert_eq!(known.suggest_name(written), expected, "{written}");
