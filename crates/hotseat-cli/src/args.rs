@@ -866,6 +866,13 @@ const PEER_FLAGS: [(&[&str], &str); 16] = [
     (&["--update-snapshots", "--snapshot-update"], "there are no snapshots; '--record DIR' records an agent"),
 ];
 
+/// Commands of other test tools, with the command here.
+const PEER_COMMANDS: [(&[&str], &str); 3] = [
+    (&["run", "exec", "execute", "eval", "evaluate", "check"], "'hotseat test' runs the cases"),
+    (&["ls", "collect"], "'hotseat list' prints the cases"),
+    (&["diff"], "'hotseat compare' compares two runs"),
+];
+
 /// Formats of reports that other tools name after `--reporter`, with the file for `-o`.
 const PEER_REPORTERS: [(&[&str], &str); 5] = [
     (&["junit", "xunit", "xml"], "-o report.xml"),
@@ -875,8 +882,16 @@ const PEER_REPORTERS: [(&[&str], &str); 5] = [
     (&["markdown", "md"], "-o report.md"),
 ];
 
-/// Adds to the error about an unknown flag its current name, or what stands here for a flag of another tool.
-pub fn with_known_flag(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
+/// Adds to the error about an unknown flag or command its current name, or what stands here for one of another tool.
+pub fn with_known_name(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
+    if let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) {
+        let peer = PEER_COMMANDS.iter().find(|(commands, _)| commands.contains(&unknown.as_str()));
+        if let Some((_, tip)) = peer {
+            error.remove(ContextKind::SuggestedSubcommand);
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
+        }
+        return error;
+    }
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
     let arguments: Vec<OsString> = arguments.collect();
     let has = |command: &str| arguments.iter().any(|argument| argument == command);

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let args = match CliArgs::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            let error = args::with_known_flag(error, std::env::args_os());
+            let error = args::with_known_name(error, std::env::args_os());
             // Help and version exit with 0; all other parse errors are usage errors.
             let exit = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Passed };
             if exit == ExitStatus::Usage && test::wants_events(std::env::args_os()) {

@@ -1300,3 +1300,18 @@ fn schemes_of_urls_are_words_in_any_case() {
         .hotseat(&["test"]);
     assert!(output.code == 2 && output.stderr.contains("`endpoint` must be a URL"), "{output}");
 }
+
+#[test]
+fn commands_of_other_tools_are_named() {
+    let project = Project::empty();
+    for (command, words) in [
+        ("run", "tip: 'hotseat test' runs the cases\n"),
+        ("eval", "tip: 'hotseat test' runs the cases\n"),
+        ("ls", "tip: 'hotseat list' prints the cases\n"),
+        ("rusn", "tip: a similar subcommand exists: 'runs'\n"),
+    ] {
+        let output = project.hotseat(&[command]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{command}: {output}");
+        assert_eq!(output.stderr.matches("tip:").count(), 1, "{output}");
+    }
+}
