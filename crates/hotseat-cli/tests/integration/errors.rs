@@ -1315,3 +1315,16 @@ fn commands_of_other_tools_are_named() {
         assert_eq!(output.stderr.matches("tip:").count(), 1, "{output}");
     }
 }
+
+#[test]
+fn numbers_of_calls_have_their_key() {
+    for (assertion, words) in [
+        ("[{ type: tool_called, name: pay, times: 2 }]", "write the number of calls under `count:`"),
+        ("{ tools: { require: [{ name: pay, times: 2 }] } }", "write the number of calls under `count:`"),
+    ] {
+        let output = suite_error(&format!("name: a\nturns: [{{ user: hi, assert: {assertion} }}]\n"));
+        assert!(output.stderr.contains(words), "{assertion}: {output}");
+    }
+    let output = suite_error("name: a\ntimes: 3\nturns: [{ user: hi }]\n");
+    assert!(output.stderr.contains("`--runs N` runs every case N times"), "{output}");
+}

@@ -11,7 +11,7 @@ const CASES_ARE_DOCUMENTS: &str = "each case is a document of its own; separate 
 const CASES_ARE_ENTRIES: &str = "write the cases as the entries of a list: `[{…}, {…}]`";
 
 /// Keys of other tools.
-const PEER_KEYS: [(&[&str], &str); 15] = [
+const PEER_KEYS: [(&[&str], &str); 16] = [
     (&["test", "title", "case", "test_name"], "a case has its name under `name:`"),
     (
         &["prompt", "prompts", "query", "question", "messages", "conversation", "steps"],
@@ -36,6 +36,7 @@ const PEER_KEYS: [(&[&str], &str); 15] = [
         "write `assert: { tools: { require: [NAME], forbid: [NAME] } }`",
     ),
     (&["tool"], "write the name of the tool under `name:`"),
+    (&["times"], "write the number of calls under `count:`"),
     (
         &["runs", "repeat", "repeats", "repetitions", "iterations", "samples"],
         "`--runs N` runs every case N times, `reliability:` one case until its pass rate is decided",
@@ -145,6 +146,7 @@ fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
         return match (key, place) {
             // The block `tools` is meant.
             ("tool", " in `assert`") => None,
+            ("times", "") => find(&PEER_KEYS, "repeat"),
             ("agent", " in an entry of `turns`") => find(&PEER_KEYS, "assistant"),
             ("contains", " in `text`") => {
                 Some("write `must_match: PATTERN`, or `{ type: contains, value: TEXT }` in a list")
