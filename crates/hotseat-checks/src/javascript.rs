@@ -47,18 +47,26 @@ pub fn translate_javascript_regex(source: &str, flags: &str) -> Result<String, J
     if flags.contains('y') {
         return Err(JavascriptRegexError::StickyFlag);
     }
-    let inline: String = flags.chars().filter(|flag| "ims".contains(*flag)).collect();
-    let out = if inline.is_empty() { String::new() } else { format!("(?{inline})") };
-    let unicode = flags.contains(['u', 'v']);
-    let sets = flags.contains('v');
-    let mut translation =
-        RegexTranslator { rest: source.chars().peekable(), out, unicode, unicode_sets: sets };
-    translation.translate()?;
-    // A slash at the start is a character here, not the start of `/…/`.
-    match translation.out.starts_with('/') {
-        true => Ok(format!("\\{}", translation.out)),
-        false => Ok(translation.out),
+    let mut inline: String = flags.chars().filter(|flag| "ims".contains(*flag)).collect();
+    let mut translator = RegexTranslator {
+        rest: source.chars().peekable(),
+        out: String::new(),
+        unicode: flags.contains(['u', 'v']),
+        unicode_sets: flags.contains('v'),
+        dot_matches_all: flags.contains('s'),
+        matches_line_ends: flags.contains('m'),
+    };
+    translator.translate()?;
+    let RegexTranslator { out, matches_line_ends, .. } = translator;
+    if matches_line_ends {
+        inline.push('R');
     }
+    Ok(match inline.is_empty() {
+        // A slash at the start is a character here, not the start of `/…/`.
+        true if out.starts_with('/') => format!("\\{out}"),
+        true => out,
+        false => format!("(?{inline}){out}"),
+    })
 }
 
 const LINEAR_TIME_REASON: &str = "patterns are matched in linear time, which rules it out";
@@ -69,13 +77,17 @@ struct RegexTranslator<'a> {
     unicode: bool,
     /// True if character classes use the syntax of the flag `v`.
     unicode_sets: bool,
+    /// True if `.` matches line ends.
+    dot_matches_all: bool,
+    /// True if the pattern depends on what ends a line: in JavaScript also a carriage return.
+    matches_line_ends: bool,
 }
 
 /// One entry of a character class.
 enum ClassEntry {
     /// One character, escaped for a class.
     Character(String),
-    /// A predefined set such as `\d`.
+    /// A predefined set such as `\d`, or an operation on sets.
     Set(String),
     /// An unescaped hyphen.
     Hyphen,
@@ -92,7 +104,10 @@ impl RegexTranslator<'_> {
                 '[' => self.class()?,
                 '(' => self.group()?,
                 '{' if !self.is_quantifier() => self.out.push_str("\\{"),
-                other => self.out.push(other),
+                other => {
+                    self.matches_line_ends |= other == '.' && !self.dot_matches_all;
+                    self.out.push(other);
+                }
             }
         }
         Ok(())
@@ -108,6 +123,9 @@ impl RegexTranslator<'_> {
                 return Err(JavascriptRegexError::LookAround { start, name });
             }
         }
+        // The flags of a group may include `m`.
+        self.matches_line_ends |=
+            ahead.starts_with('?') && !ahead.starts_with("?:") && !ahead.starts_with("?<");
         match ahead.starts_with("?<") {
             // The engine has no use for the name.
             true => {
@@ -140,6 +158,9 @@ impl RegexTranslator<'_> {
                 None => return Err(JavascriptRegexError::OpenClass),
                 Some(']') => break,
                 Some('\\') => entries.push(self.escape(true)?),
+                Some(sign @ ('-' | '&')) if self.unicode_sets && self.rest.next_if_eq(&sign).is_some() => {
+                    entries.push(ClassEntry::Set([sign, sign].iter().collect()));
+                }
                 Some('-') => entries.push(ClassEntry::Hyphen),
                 Some('[') if self.unicode_sets => return Err(JavascriptRegexError::NestedClass),
                 Some(character) if "[]\\^&~".contains(character) => {
@@ -218,28 +239,23 @@ impl RegexTranslator<'_> {
 
 /// Writes the entries of a class. A hyphen between two characters is a range; other hyphens are literal.
 fn write_entries(entries: &[ClassEntry], out: &mut String) {
-    let character = |entry: &ClassEntry| match entry {
-        ClassEntry::Character(text) => Some(text.clone()),
-        ClassEntry::Hyphen => Some("\\-".to_string()),
-        ClassEntry::Set(_) => None,
+    let is_set = |entry: &ClassEntry| matches!(entry, ClassEntry::Set(_));
+    let text = |entry: &ClassEntry| match entry {
+        ClassEntry::Character(text) | ClassEntry::Set(text) => text.clone(),
+        ClassEntry::Hyphen => "\\-".to_string(),
     };
     let mut rest = entries;
     loop {
         rest = match rest {
             [] => return,
-            [first, ClassEntry::Hyphen, last, rest @ ..]
-                if character(first).is_some() && character(last).is_some() =>
-            {
-                let ends = [first, last].map(|end| character(end).unwrap_or_default());
-                out.push_str(&ends.join("-"));
-                rest
-            }
-            [ClassEntry::Set(text), rest @ ..] => {
-                out.push_str(text);
+            [first, ClassEntry::Hyphen, last, rest @ ..] => {
+                // The hyphen beside a set ends at the next entry, which starts no range.
+                let hyphen = if is_set(first) || is_set(last) { "\\-" } else { "-" };
+                out.push_str(&[&text(first), hyphen, &text(last)].concat());
                 rest
             }
             [first, rest @ ..] => {
-                out.push_str(&character(first).unwrap_or_default());
+                out.push_str(&text(first));
                 rest
             }
         };
@@ -281,6 +297,25 @@ mod tests {
             ("^[a&&b]$", "", "&", true),
             ("^[+--]$", "", ",", true),
             (r"^[\w-x]$", "", "-", true),
+            // A hyphen beside a set is literal, and starts no range at the entry after it.
+            (r"^[\d-a-z]$", "", "b", false),
+            (r"^[\d-a-z]$", "", "-", true),
+            (r"^[\d-a-z]$", "", "z", true),
+            (r"^[a-\d-f]$", "", "b", false),
+            (r"^[a-\d-f]$", "", "-", true),
+            (r"^[\w--\d]+$", "v", "123", false),
+            (r"^[\w--\d]+$", "v", "abc", true),
+            (r"^[^\w--\d]+$", "v", "123", true),
+            (r"^[\w&&\d]$", "v", "b", false),
+            (r"^[\w&&\d]$", "v", "5", true),
+            ("^[a-c]$", "v", "b", true),
+            // A carriage return ends a line.
+            ("^blue$", "m", "a\r\nblue\r\nb", true),
+            ("^blue$", "", "blue\r\n", false),
+            ("(?m:^blue$)", "", "blue\r\nb", true),
+            ("a.b", "", "a\rb", false),
+            ("a.b", "s", "a\rb", true),
+            (r"\/a.b", "i", "/A\rB", false),
             ("^[a-]$", "", "-", true),
             ("^[~~]$", "", "~", true),
             ("^[^]$", "", "\n", true),
