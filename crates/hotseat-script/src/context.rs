@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{self, Poll, Wake};
 use std::thread::{self, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotseat_document::{SourceSpan, nearest_or};
 use rquickjs::function::Func;
@@ -17,6 +17,7 @@ use rquickjs::module::Declared;
 use rquickjs::{
     CatchResultExt, CaughtError, Ctx, FromJs, Function, Object, Persistent, Promise, Value as Js,
 };
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 use crate::bytecode::{CompiledModule, declare_host_code};
@@ -54,6 +55,8 @@ struct ModuleEnv {
 #[derive(Default)]
 struct EngineState {
     deadline: Cell<Option<Instant>>,
+    /// Postpones the deadline of a script whose computing time is limited.
+    computing: RefCell<Option<ComputingTime>>,
     /// Reason why the running script must end.
     stop_reason: Cell<Option<ScriptErrorKind>>,
     stop: OnceCell<StopSignal>,
@@ -77,11 +80,20 @@ impl EngineState {
         if self.stop_reason.get().is_none() {
             self.stop_reason.set(match self.deadline.get() {
                 _ if self.stop.get().is_some_and(StopSignal::is_stopped) => Some(ScriptErrorKind::Cancelled),
-                Some(deadline) if Instant::now() >= deadline => Some(ScriptErrorKind::TimeLimit),
+                Some(deadline) if Instant::now() >= deadline && !self.postpone_deadline() => {
+                    Some(ScriptErrorKind::TimeLimit)
+                }
                 _ => None,
             });
         }
         self.stop_reason.get().is_some()
+    }
+
+    /// Postpones the deadline by the time that the script has not used. Returns false if there is none left.
+    fn postpone_deadline(&self) -> bool {
+        let left = self.computing.borrow().as_ref().map_or(Duration::ZERO, ComputingTime::left);
+        self.deadline.set(Instant::now().checked_add(left));
+        !left.is_zero()
     }
 
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
@@ -96,13 +108,23 @@ impl EngineState {
     /// Like [`EngineState::wait_for`], with the script's time limit suspended.
     fn wait_untimed(&self, future: HostFuture) -> HostResult {
         let (since, deadline) = (Instant::now(), self.deadline.take());
-        let result = self.wait_for(future);
+        let result = self.block_on(future);
         self.deadline.set(deadline.and_then(|deadline| deadline.checked_add(since.elapsed())));
         result
     }
 
     /// Blocks until a host future is ready, but no longer than the script may run.
-    fn wait_for(&self, mut future: HostFuture) -> HostResult {
+    fn wait_for(&self, future: HostFuture) -> HostResult {
+        let since = Instant::now();
+        let set_waiting =
+            |since| self.computing.borrow_mut().iter_mut().for_each(|time| time.set_waiting(since));
+        set_waiting(Some(since));
+        let result = self.block_on(future);
+        set_waiting(None);
+        result
+    }
+
+    fn block_on(&self, mut future: HostFuture) -> HostResult {
         let waker = task::Waker::from(Arc::new(ThreadWaker(thread::current())));
         let mut poll = task::Context::from_waker(&waker);
         let mut stopped = self.stopped();
@@ -117,6 +139,38 @@ impl EngineState {
             park_until(self.deadline.get());
         }
     }
+}
+
+/// The time of a call that counts against its limit: that of the processor, and that of waits.
+struct ComputingTime {
+    limit: Duration,
+    /// Processor time of the thread when the call started.
+    started: Duration,
+    /// Duration of the waits that have ended.
+    waited: Duration,
+    waiting_since: Option<Instant>,
+}
+
+impl ComputingTime {
+    fn start(limit: Duration) -> ComputingTime {
+        ComputingTime { limit, started: thread_time(), waited: Duration::ZERO, waiting_since: None }
+    }
+
+    /// Starts or ends a wait.
+    fn set_waiting(&mut self, since: Option<Instant>) {
+        let ended = std::mem::replace(&mut self.waiting_since, since);
+        self.waited += ended.map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    fn left(&self) -> Duration {
+        let waits = self.waited + self.waiting_since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.limit.saturating_sub(thread_time().saturating_sub(self.started)).saturating_sub(waits)
+    }
+}
+
+/// Returns the processor time that the current thread has used.
+fn thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 impl ScriptContext {
@@ -266,7 +320,9 @@ impl ScriptContext {
         work: impl FnOnce(&ScriptContext, &Ctx<'_>) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
         self.state.stop_reason.set(None);
-        self.state.deadline.set(Instant::now().checked_add(self.limits.time));
+        let ScriptLimits { time, is_computing_time, .. } = self.limits;
+        self.state.deadline.set(Instant::now().checked_add(time));
+        self.state.computing.replace(is_computing_time.then(|| ComputingTime::start(time)));
         let result = self.engine.with(|ctx| {
             let result = work(self, &ctx);
             while self.state.take_unhandled(&ctx).is_some() {}

@@ -1,7 +1,7 @@
 //! Threads for scripts. An engine cannot be interrupted within its built-in functions, so the caller must be
 //! able to abandon its thread. A thread that has ended its work does that of the next caller.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use std::{io, thread};
@@ -25,30 +25,33 @@ pub const MAX_ABANDONED_THREADS: usize = 8;
 static ABANDONED_THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Cancels a running script. Clones share the signal.
-#[derive(Debug, Clone)]
-pub struct StopSignal(watch::Sender<bool>);
-
-impl Default for StopSignal {
-    fn default() -> Self {
-        StopSignal(watch::Sender::new(false))
-    }
+#[derive(Debug, Clone, Default)]
+pub struct StopSignal {
+    sender: watch::Sender<bool>,
+    is_checked: Arc<AtomicBool>,
 }
 
 impl StopSignal {
     /// Sends the signal.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.sender.send_replace(true);
     }
 
     /// Returns true if the signal was sent.
     pub fn is_stopped(&self) -> bool {
-        *self.0.borrow()
+        self.is_checked.store(true, Ordering::Relaxed);
+        *self.sender.borrow()
+    }
+
+    /// Returns true if the script has checked the signal since the last call, so it does not hang.
+    pub fn take_checked(&self) -> bool {
+        self.is_checked.swap(false, Ordering::Relaxed)
     }
 
     /// Waits for the signal.
     pub async fn wait_until_stopped(&self) {
         // The sender lives in `self`, so it cannot be dropped.
-        let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
+        let _ = self.sender.subscribe().wait_for(|stopped| *stopped).await;
     }
 }
 
@@ -112,6 +115,11 @@ impl<T: Send + 'static> RunningScript<T> {
     /// If the thread panicked.
     pub async fn wait(&mut self) -> Result<T, ScriptError> {
         (&mut self.result).await.map_err(|_| panicked())
+    }
+
+    /// Returns the signal that cancels the work.
+    pub fn stop_signal(&self) -> &StopSignal {
+        &self.started.stop
     }
 
     /// Abandons work that has not ended within its time plus the [grace period](RunningScript::GRACE).

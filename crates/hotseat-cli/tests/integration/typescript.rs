@@ -152,6 +152,10 @@ fn test_bugs_are_test_errors() {
         ("it('a', () => { describe('x', () => {}); });", "must be used outside of `it`"),
         ("it('a', () => { const a = []; while (true) a.push(new Array(1e6).fill(a)); });", "memory"),
         ("it('a', { timeout: '300ms' }, () => { while (true) {} });", "did not finish within 300 ms"),
+        (
+            "it('a', { timeout: '300ms' }, () => { while (true) conversation.evaluationResults; });",
+            "did not finish within 300 ms",
+        ),
         ("after(() => { throw new Error('of after'); }); it('a', () => {});", "of after"),
         ("before(() => { throw new Error('of before'); }); it('a', () => {});", "of before"),
     ] {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hotseat_script::Scripts;
+use hotseat_script::thread::StopSignal;
 use hotseat_trace::{ConversationTurn, TurnScope};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex as Waiting, mpsc, oneshot};
@@ -24,15 +25,23 @@ type WaitingReply = (oneshot::Sender<Value>, usize);
 pub struct TestChannel {
     commands: Arc<Waiting<mpsc::Receiver<TestCommand>>>,
     waiting: Arc<Mutex<Option<WaitingReply>>>,
-    /// Time limit of one function.
-    within: Duration,
+    /// Signal that a running test checks.
+    stop: StopSignal,
+    /// Time after which a function that does not check its limits is given up.
+    longest_hang: Duration,
     /// The files of the test.
     scripts: Scripts,
 }
 
 impl TestChannel {
-    pub fn new(asked: mpsc::Receiver<TestCommand>, within: Duration, scripts: Scripts) -> TestChannel {
-        TestChannel { commands: Arc::new(Waiting::new(asked)), waiting: Arc::default(), within, scripts }
+    pub fn new(
+        asked: mpsc::Receiver<TestCommand>,
+        stop: StopSignal,
+        longest_hang: Duration,
+        scripts: Scripts,
+    ) -> TestChannel {
+        let commands = Arc::new(Waiting::new(asked));
+        TestChannel { commands, waiting: Arc::default(), stop, longest_hang, scripts }
     }
 
     /// Returns the next command, or `None` when the test sends no more.
@@ -69,8 +78,14 @@ impl TestChannel {
             "turns": to_json::turns_from(scope.turns_up_to_end(), self.known_turns()),
             "unseen": scope.unseen_calls().map(unseen_calls_reason),
         }));
-        match tokio::time::timeout(self.within, self.next()).await {
-            Err(_) => Err(ProgramCheckError::Timeout(self.within)),
+        let answer = loop {
+            match tokio::time::timeout(self.longest_hang, self.next()).await {
+                Err(_) if self.stop.take_checked() => {}
+                answer => break answer,
+            }
+        };
+        match answer {
+            Err(_) => Err(ProgramCheckError::Timeout(self.longest_hang)),
             Ok(None) => Err(ProgramCheckError::Ended),
             Ok(Some(answer)) => match (answer["error"].as_str(), answer["value"].as_bool()) {
                 (Some(words), _) => {

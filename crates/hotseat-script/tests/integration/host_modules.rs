@@ -92,6 +92,39 @@ fn clock_stops_while_function_pauses() {
 }
 
 #[test]
+fn computing_time_does_not_pass_while_others_have_the_processor() {
+    let text = "declare const idle: () => void; declare const wait: () => void;
+        export const idles = () => { for (let i = 0; i < 3; i++) idle(); return 1; };
+        export const waits = () => { for (let i = 0; i < 3; i++) wait(); return 1; };
+        export const spins = () => { while (true) {} };";
+    let folder = Folder::with_files(&[("a.ts", text)]);
+    let time = Duration::from_millis(1500);
+    // The function does not compute, as a thread that waits for a processor.
+    let sleeps = || std::thread::sleep(Duration::from_millis(600));
+    let host = || {
+        let idle = ScriptHost::new().function("idle", move |_| {
+            sleeps();
+            Ok(Value::Null)
+        });
+        idle.blocking_function("wait", move |_| async move {
+            sleeps();
+            Ok(Value::Null)
+        })
+    };
+    let module = folder.scripts.find("a").unwrap();
+    for (is_computing_time, idle_result) in [(true, Ok(1.into())), (false, Err(ScriptErrorKind::TimeLimit))] {
+        let limits = ScriptLimits { time, is_computing_time, ..ScriptLimits::default() };
+        let mut context = folder.with(limits, host());
+        let result = context.call(&module, "idles", &[]).map_err(|error| error.kind);
+        assert_eq!(result, idle_result, "{is_computing_time}");
+        for name in ["waits", "spins"] {
+            let error = context.call(&module, name, &[]).unwrap_err();
+            assert_eq!(error.kind, ScriptErrorKind::TimeLimit, "{name}");
+        }
+    }
+}
+
+#[test]
 fn function_source_locates_declaration() {
     let text = "const a = 1;\r\n  export function two(x: number) { return x; }\nexport const three = (y: string) => y;";
     let folder = Folder::with_files(&[("a.ts", text)]);
