@@ -1047,6 +1047,42 @@ fn a_test_function_that_is_not_exported_by_its_name_is_refused() {
             "export default function TestX(t) { t.fail(); }",
             Some("the test function TestX is the default export"),
         ),
+        (
+            "export default function (t) { t.fail(); }",
+            Some("the default export is a function without a name"),
+        ),
+        (
+            "export default async (t) => { t.fail(); };",
+            Some("the default export is a function without a name"),
+        ),
+        (
+            "export default class { run(t) { t.fail(); } }",
+            Some("the default export is a class without a name"),
+        ),
+        (
+            "export default { TestX(t) { t.fail(); } };",
+            Some("the default export holds the test function TestX, which is not run"),
+        ),
+        (
+            "export class Rooms { TestX(t) { t.fail(); } }",
+            Some("the export Rooms holds the test function TestX"),
+        ),
+        (
+            "export const tests = { rooms: [{ TestX: (t) => t.fail() }] };",
+            Some("the export tests holds the test function TestX"),
+        ),
+        (
+            "const TestX = (t) => t.fail(); export default [TestX];",
+            Some("the default export holds the test function TestX"),
+        ),
+        (
+            "function TestX(t) { t.fail(); } export { TestX as other };",
+            Some("the test function TestX is exported as other, so it is not run"),
+        ),
+        ("export function TestX(t) {} export default { TestX };", None),
+        ("export default { rooms: { TestRooms: ['Blue'], count: () => 1 } };", None),
+        ("export default class Helper { run() {} }", None),
+        ("export { user, agent, conversation, expect, it } from 'hotseat';", None),
         ("export class TestX { constructor(t) { t.fail(); } }", Some("the export TestX is no test function")),
         ("export const TestX = { run(t) { t.fail(); } };", Some("the export TestX is no test function")),
         ("export const TestUser = { name: 'Mary' };", None),

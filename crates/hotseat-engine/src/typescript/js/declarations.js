@@ -207,8 +207,42 @@ function skipped({ skip, options, group: own }) {
   return undefined;
 }
 
-/** Returns true if an export is a test function, not a class. */
-const isTest = (name, value) => /^Test/.test(name) && typeof value === "function" && !/^class\b/.test(sourceOf(value));
+const isClass = (value) => typeof value === "function" && /^class\b/.test(sourceOf(value));
+
+/** Returns true if an export or member is a test function, not a class. */
+const isTest = (name, value) => /^Test/.test(name) && typeof value === "function" && !isClass(value);
+
+/** Returns the name of a test function that a class, an object or a list holds, and that is not one of the exported ones. */
+function testWithin(value, exported, seen = new Set()) {
+  if ((!isObject(value) && !isClass(value)) || seen.has(value)) return undefined;
+  seen.add(value);
+  const own = [value, isClass(value) ? value.prototype : isMapping(value) ? null : Object.getPrototypeOf(value)];
+  const members = own.filter((one) => one !== null).flatMap((one) => Object.entries(Object.getOwnPropertyDescriptors(one)));
+  for (const [key, { value: member }] of members) {
+    if (exported.includes(member)) continue;
+    const name = [key, member?.name].find((one) => isTest(one, member));
+    const inner = name ?? (isMapping(member) || Array.isArray(member) ? testWithin(member, exported, seen) : undefined);
+    if (inner !== undefined) return inner;
+  }
+  return undefined;
+}
+
+/** Refuses exports that look like tests but do not run. */
+function refuseUnrun(namespace) {
+  const exported = Object.entries(namespace);
+  const tests = exported.filter(([name, value]) => isTest(name, value)).map(([, value]) => value);
+  for (const [name, value] of exported) {
+    if (tests.includes(value)) continue;
+    const what = name === "default" ? "the default export" : `the export ${name}`;
+    const inner = testWithin(value, tests);
+    if (inner !== undefined) throw new TypeError(`${what} holds the test function ${inner}, which is not run: export each test as a function of its own`);
+    if (/^Test/.test(name) && (isClass(value) || (isObject(value) && Object.values(value).some((one) => typeof one === "function"))))
+      throw new TypeError(`${what} is no test function: export each test as a function of its own`);
+    if (typeof value !== "function") continue;
+    if (isTest(value.name, value)) throw new TypeError(`the test function ${value.name} is ${name === "default" ? "the default export" : `exported as ${name}`}, so it is not run: export it by its name${name === "default" ? ", without `default`" : ""}`);
+    if (name === "default" && ["", "default"].includes(value.name)) throw new TypeError(`the default export is a ${isClass(value) ? "class" : "function"} without a name, which is not run: export each test by a name, such as \`export function TestBooking(t) { … }\``);
+  }
+}
 
 const UNMARKED = "another test of this file is marked `only`";
 
@@ -232,13 +266,7 @@ function declared(namespace) {
     const skip = focus === "leftOut" ? UNMARKED : marks;
     return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), focus, scenario: test.known, case: marked(asCase(test), skip, test.at) };
   });
-  const named = Object.keys(namespace).filter((name) => name !== "default").map((name) => namespace[name]);
-  const unnamed = namespace.default;
-  if (typeof unnamed === "function" && isTest(unnamed.name, unnamed) && !named.includes(unnamed))
-    throw new TypeError(`the test function ${unnamed.name} is the default export, which is not run: export it by its name, without \`default\``);
-  const holdsTests = (value) => typeof value === "function" || (isObject(value) && Object.values(value).some((one) => typeof one === "function"));
-  const noFunction = Object.keys(namespace).find((name) => /^Test/.test(name) && !isTest(name, namespace[name]) && holdsTests(namespace[name]));
-  if (noFunction !== undefined) throw new TypeError(`the export ${noFunction} is no test function: export each test as a function of its own`);
+  refuseUnrun(namespace);
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
     // Failed assertions are recorded and the function continues, as in Go.
