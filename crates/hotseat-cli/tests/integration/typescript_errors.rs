@@ -1,7 +1,8 @@
 //! TypeScript tests with programming errors: they never pass, even if the test catches the exception.
 
 use crate::common::typescript::{
-    JUDGE, USER, assert_outcomes, booking, project, project_with_roles, refused, run_script, statuses,
+    IMPORTS, JUDGE, USER, assert_outcomes, booking, project, project_with_roles, refused, run_script,
+    statuses,
 };
 use crate::common::{Project, echo_agent};
 use serde_json::json;
@@ -87,6 +88,55 @@ fn rejects_options_without_effect() {
     ] {
         let output = refused(&format!("{declared} it('a', () => {{}});"));
         assert!(output.stderr.contains(words), "{declared}: {output}");
+    }
+}
+
+#[test]
+fn rejects_criteria_of_functions_in_options() {
+    let asserted = "[{ type: 'satisfy', criteria: ['short', 'polite'] }]";
+    let declared = "criterion('polite', { match: () => false });";
+    let config = "target: { endpoint: 'http://127.0.0.1:9/' }
+criteria: { short: { match: [{ type: contains, value: a }] }, polite: { match: [{ type: contains, value: a }] } }
+";
+    for (script, line) in [
+        (format!("{declared}\nit('a', {{ assert: {asserted} }}, () => {{}});"), 3),
+        (format!("{declared}\nit('a', {{ evaluate: {asserted} }}, () => {{}});"), 3),
+        (
+            format!(
+                "{declared}\ndescribe('g', {{ turnAssert: {asserted} }}, () => {{\nit('a', () => {{}}); }});"
+            ),
+            4,
+        ),
+        (
+            format!(
+                "it('b', () => {{}});\ndescribe('g', () => {{ {declared}\nit('a', {{ finalAssertions: {asserted} }}, () => {{}}); }});"
+            ),
+            4,
+        ),
+    ] {
+        let project = Project::with_config(config).file("a_test.ts", &format!("{IMPORTS}\n{script}"));
+        let output = project.hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{script}: {output}");
+        for words in [
+            "the criterion `polite` is decided by a function",
+            "write `expect(agent).toSatisfy(\"polite\")` in the test",
+            &format!("a_test.ts:{line}:"),
+        ] {
+            assert!(output.stderr.contains(words), "{script}: {output}");
+        }
+    }
+    // The criterion of another group, or a nearer one for a judge, does not count.
+    for script in [
+        format!(
+            "describe('g', () => {{ {declared} }}); it('a', {{ assert: {asserted} }}, () => {{ user.says('a'); }});"
+        ),
+        format!(
+            "{declared} describe('g', () => {{ criterion('polite', 'It is polite'); it('a', {{ assert: {asserted} }}, () => {{}}); }});"
+        ),
+    ] {
+        let project = Project::with_config(config).file("a_test.ts", &format!("{IMPORTS}\n{script}"));
+        let output = project.hotseat(&["test"]);
+        assert!(!output.stderr.contains("is decided by a function"), "{script}: {output}");
     }
 }
 

@@ -250,13 +250,16 @@ const UNMARKED = "another test of this file is marked `only`";
 function declared(namespace) {
   const isChosen = (test) => test.only || test.group.chain.some((one) => one.only);
   const focused = tests.some(isChosen);
-  const marked = (written, skip, where) => {
+  const marked = (written, skip, where, chain) => {
     try {
+      current.listed = over(chain, "criteria");
       return withSources(skip === undefined ? written : { ...written, skip });
     } catch (error) {
       // The mistake is in the declaration.
       if (where !== undefined) error.stack = where;
       throw error;
+    } finally {
+      current.listed = undefined;
     }
   };
   const cases = tests.map((test, place) => {
@@ -264,13 +267,13 @@ function declared(namespace) {
     const marks = skipped(test);
     const focus = chosen ? "marked" : focused && marks === undefined ? "leftOut" : "unmarked";
     const skip = focus === "leftOut" ? UNMARKED : marks;
-    return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), focus, scenario: test.known, case: marked(asCase(test), skip, test.at) };
+    return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), focus, scenario: test.known, case: marked(asCase(test), skip, test.at, test.group.chain) };
   });
   refuseUnrun(namespace);
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
     // Failed assertions are recorded and the function continues, as in Go.
-    .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), focus: focused ? "leftOut" : "unmarked", case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
+    .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), focus: focused ? "leftOut" : "unmarked", case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined, undefined, [file]) }));
   // Criteria that a group declares after a topic apply to the topic too.
   const known = ({ of, ...one }) => (of === undefined ? one : { ...one, criteria: Object.keys(over(of.chain, "criteria")) });
   return { tests: [...functions, ...cases], groups, hooks, stated: stated.map(known) };

@@ -117,6 +117,8 @@ function misuse(words) {
 /** What is going on: the settings of the test that runs, the group and the scenario that declare, and the topics. */
 const current = {
   running: null,
+  /** Criteria of the test whose options are converted. */
+  listed: undefined,
   group: undefined,
   scenario: undefined,
   topics: { current: null, history: [], visits: [] },

@@ -7,8 +7,10 @@ const { definite, isPlain, show, shown } = part("values");
 
 /** Returns a criterion in case file form: its name, or a definition if a function of the test decides. */
 function asCriterion(name) {
-  const { said, match, matchMessages } = (current.running !== null && Object.hasOwn(current.running.criteria, name) && current.running.criteria[name]) || {};
+  const criteria = current.running?.criteria ?? current.listed ?? {};
+  const { said, match, matchMessages } = Object.hasOwn(criteria, name) ? criteria[name] : {};
   if (match === undefined && matchMessages === undefined) return name;
+  if (current.running === null) throw misuse(`the criterion \`${name}\` is decided by a function, which options of tests and groups cannot call: write \`expect(agent).toSatisfy(${JSON.stringify(name)})\` in the test`);
   const decides = (_, conversation) => (match === undefined ? matchMessages(conversation.messages) : match(conversation));
   return { name, ...(said.description === undefined ? {} : { description: said.description }), function: reference(name, decides) };
 }
