@@ -508,6 +508,64 @@ fn agent_assertions() {
 }
 
 #[test]
+fn arguments_beside_a_function_are_compared_as_without_it() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        run.tool("c1", "book", &json!({"people": "twelve", "room": "Red", "dx": -0.0}), None)
+            .tool(
+                "c2",
+                "book",
+                &json!({"people": 12, "room": "Blue", "id": 9_007_199_254_740_993_i64, "at": {"hour": 9.0, "day": "Mon"}}),
+                None,
+            )
+            .text("ok")
+            .finished()
+    });
+    let (holds, fails, errors) = ("passed assertion", "failed assertion", "failed script_error");
+    let cases = [
+        // Another call matches, whatever the order of the arguments.
+        ("toCallTool('book', { people: gte(12), room: (r) => r === 'Blue' })", holds),
+        ("toCallTool('book', { room: (r) => r === 'Blue', people: gte(12) })", holds),
+        (
+            "toCallTool('book', { room: (r) => { if (r === 'Red') throw new Error('odd'); return true; } })",
+            holds,
+        ),
+        ("not.toCallTool('book', { people: gte(13), room: (r) => r === 'Blue' })", holds),
+        ("toCallTool('book', { people: gte(12), room: (r) => r === 'Green' })", fails),
+        ("not.toCallTool('book', { people: gte(12), room: (r) => r === 'Blue' })", fails),
+        // The call that cannot be compared decides.
+        ("toCallTool('book', { people: gte(13), room: (r) => r !== 'Green' })", errors),
+        ("not.toCallTool('book', { people: gte(13), room: (r) => r !== 'Green' })", errors),
+        ("toCallTool('book', { people: gte(12), room: () => true }, { times: 1 })", errors),
+        ("toCallTool('book', { room: () => { throw new Error('odd'); } })", errors),
+        // As without a function.
+        ("toCallTool('book', { dx: 0, room: (r) => r === 'Red' })", holds),
+        ("toCallTool('book', { at: { hour: 9, day: (d) => d === 'Mon' } })", holds),
+        ("toCallTool('book', { at: { hour: gt(9), day: (d) => d === 'Mon' } })", fails),
+        ("toCallTool(['look', 'book'], { room: expect.stringContaining('lu') }, { times: 1 })", holds),
+        ("not.toCallTool('book', { none: () => { throw new Error('odd'); } })", holds),
+    ];
+    let tests: Vec<String> = (cases.iter().enumerate())
+        .map(|(number, (code, _))| {
+            format!("it('{number}', () => {{ user.says('hi'); expect(agent).{code}; }});")
+        })
+        .collect();
+    let tested = project(&agent, &tests.join("\n")).test(&["a_test.ts"]);
+    for (number, (code, outcome)) in cases.iter().enumerate() {
+        let case = tested.case(&number.to_string());
+        let kind = case["failure"]["kind"].as_str().unwrap_or("assertion");
+        assert_eq!(&format!("{} {kind}", case["status"].as_str().unwrap()), outcome, "{code}: {case:#}");
+    }
+    // The same of the conversation.
+    let code = "user.says('hi');
+      expect(conversation.hasToolCall('book', { people: gte(12) })).toBe(true);
+      expect(conversation.hasToolCall('book', { people: gte(12), room: 'Green' })).toBe(false);
+      expect(() => conversation.hasToolCall('book', { people: gte(13) })).toThrow(/not a number/);
+      expect(conversation.toolCallsFor('book', { people: gte(12), room: 'Blue' }).length).toBe(1);";
+    project(&agent, &format!("it('a', () => {{ {code} }});")).test(&["a_test.ts"]).assert_all_passed();
+}
+
+#[test]
 fn value_assertions() {
     let all: &[(&str, bool)] = &[
         ("expect(1).toBe(1)", true),

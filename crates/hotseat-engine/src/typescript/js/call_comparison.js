@@ -1,7 +1,7 @@
 // Tool calls that this library compares, because a function decides about an argument.
 
 const { areUnreadable, hidden, isNamed, misuse, needsTurn, part, turns } = core;
-const { compare, holds, show, tried } = part("values");
+const { argumentsHold, compare, show, tried } = part("values");
 
 const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
 const called = (way) => lookedAt(way).flatMap((turn) => turn.toolCalls);
@@ -19,11 +19,15 @@ function compareCalls(names, expected, count, way) {
   const words = `${names.join(" or ")} with ${show(expected)} to be called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
   const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `no call; tools called: ${called(way).map((call) => call.name).join(", ")}` : "no tool calls";
   const found = () => {
-    const fitting = of.filter((call) => holds(call.arguments, expected)).length;
+    const results = of.filter((call) => !areUnreadable(call)).map((call) => tried(() => ({ holds: argumentsHold(call, expected) })));
+    const fitting = results.filter((one) => one.holds).length;
+    const errors = results.flatMap(({ error }) => (error === undefined ? [] : [error]));
     const allows = (number) => number >= least && number <= most;
-    const unknown = of.filter(areUnreadable).length;
+    // True if the result depends on calls that may match.
+    const isOpen = (unknown) => Array.from({ length: unknown }, (_, at) => allows(fitting + at + 1)).includes(!allows(fitting));
+    if (isOpen(errors.length)) return { error: errors[0] };
     // Neither the assertion nor its negation passes: the agent is at fault.
-    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { holds: way.negated, actual: `arguments that are ${hidden.unreadableArguments()}: ${actual}` };
+    if (isOpen(errors.length + of.filter(areUnreadable).length)) return { holds: way.negated, actual: `arguments that are ${hidden.unreadableArguments()}: ${actual}` };
     return { holds: allows(fitting), actual };
   };
   compare("tool_called", needsTurn(words) ?? { expected: words, ...tried(found) }, way);

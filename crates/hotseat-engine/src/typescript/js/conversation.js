@@ -31,17 +31,30 @@ const isNamed = (call, name) => call.name === name || call.names?.includes(name)
 /** True for arguments that are not valid JSON, which are a string, or no object: they are unknown. */
 const areUnreadable = (call) => call.arguments !== undefined && call.arguments !== null && !isMapping(call.arguments);
 
-function callsOf(calls, name, expected) {
-  const own = calls.filter((call) => isNamed(call, name));
-  if (expected === undefined) return own;
+/** Returns the calls of a tool whose arguments can be compared. */
+function comparableCalls(calls, name, expected) {
   part("values").definite(expected);
-  if (own.some(areUnreadable)) throw misuse(`the arguments of a call of ${name} are ${hidden.unreadableArguments()}`);
-  return own.filter((call) => part("values").holds(call.arguments, expected));
+  return calls.filter((call) => isNamed(call, name) && !areUnreadable(call));
 }
 
+function refuseUnreadable(calls, name) {
+  if (calls.some((call) => isNamed(call, name) && areUnreadable(call))) throw misuse(`the arguments of a call of ${name} are ${hidden.unreadableArguments()}`);
+}
+
+function callsOf(calls, name, expected) {
+  if (expected === undefined) return calls.filter((call) => isNamed(call, name));
+  const own = comparableCalls(calls, name, expected);
+  refuseUnreadable(calls, name);
+  return own.filter((call) => part("values").argumentsHold(call, expected));
+}
+
+/** A matching call decides, also if others cannot be compared. */
 function hasCallOf(calls, name, expected) {
-  const readable = calls.filter((call) => !areUnreadable(call));
-  return (expected !== undefined && callsOf(readable, name, expected).length > 0) || callsOf(calls, name, expected).length > 0;
+  if (expected === undefined) return calls.some((call) => isNamed(call, name));
+  const { allHold, argumentsHold } = part("values");
+  const none = allHold(comparableCalls(calls, name, expected), (call) => !argumentsHold(call, expected));
+  if (none) refuseUnreadable(calls, name);
+  return !none;
 }
 
 class Message {

@@ -201,7 +201,32 @@ function holds(actual, expected) {
   refusePlaceholder(expected);
   if (typeof expected === "function") return decidedCheck(judging(() => expected(actual)));
   if (!isMapping(expected)) return deepEqual(actual, expected);
-  return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => hasMember(actual, key) && holds(actual[key], expected[key]));
+  return isObject(actual) && !Array.isArray(actual) && allHold(Object.keys(expected), (key) => hasMember(actual, key) && holds(actual[key], expected[key]));
+}
+
+/** JSON does not tell -0 from 0. */
+const withoutNegativeZero = (value) => {
+  if (Array.isArray(value)) return value.map(withoutNegativeZero);
+  if (isMapping(value)) return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withoutNegativeZero(one)]));
+  return isSame(value, -0) ? 0 : value;
+};
+
+/** Returns true if a call has at least the expected arguments. */
+const argumentsHold = (call, expected) => holds(withoutNegativeZero(call.arguments), withoutNegativeZero(expected));
+
+/** Returns true if all parts hold. One that does not takes precedence over one that cannot be decided. */
+function allHold(parts, holdsOf) {
+  const undecided = [];
+  for (const part of parts) {
+    try {
+      if (!holdsOf(part)) return false;
+    } catch (error) {
+      if (error instanceof Misuse || error instanceof AssertionError) throw error;
+      undecided.push(error);
+    }
+  }
+  if (undecided.length > 0) throw undecided[0];
+  return true;
 }
 
 /** Returns true if an object or its class has a member. */
@@ -210,7 +235,7 @@ const hasMember = (value, key) => isObject(value) && value !== Object.prototype 
 /** Compares lists entry by entry, with matchers. */
 function deepEqual(actual, expected) {
   if (!Array.isArray(expected)) return equal(actual, expected);
-  return Array.isArray(actual) && actual.length === expected.length && expected.every((one, at) => holds(actual[at], one));
+  return Array.isArray(actual) && actual.length === expected.length && allHold(expected.keys(), (at) => holds(actual[at], expected[at]));
 }
 
 const textOf = (value) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
@@ -300,6 +325,6 @@ function judged(name, work) {
 }
 
 return {
-  Matcher, allMembers, any, anything, arrayContaining, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, objectContaining, objectsInPlaceOfTexts, oneOf,
+  Matcher, allHold, allMembers, any, anything, argumentsHold, arrayContaining, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, objectContaining, objectsInPlaceOfTexts, oneOf,
   show, shown, stringContaining, stringMatching, textOf, tried, undefinedIn,
 };
