@@ -656,6 +656,8 @@ fn value_assertions() {
         ("expect('a😀').toHaveLength(3)", true),
         ("expect({ a: [{ b: 1 }] }).toHaveProperty('a[0].b', 1)", true),
         ("expect({ a: [{ b: 1 }] }).toHaveProperty('a.1')", false),
+        ("expect({ 'a.b': 1 }).toHaveProperty('a.b', 1)", true),
+        ("expect({ 'a.b': 1 }).not.toHaveProperty('a.b')", false),
         ("expect(2).toBeGreaterThan(1)", true),
         ("expect(2).toBeGreaterThan(2)", false),
         ("expect(2).toBeGreaterThanOrEqual(2)", true),

@@ -1053,6 +1053,12 @@ fn similar_names_of_other_tools_are_answered() {
     }
     for what in ["it", "describe"] {
         let output = refused(&format!("{what}.todo('a');"));
+        let later = refused(&format!("{what}('a', () => {{}}, 5000);"));
+        let advice = format!("write `{what}(\"a\", {{ timeout: \"5s\" }}, () => {{ … }})`");
+        assert!(later.stderr.contains(&advice), "{later}");
+        let conditional = refused(&format!("{what}.skipIf(true)('a', () => {{}});"));
+        let advice = format!("there is no {what}.skipIf: write `{what}(\"name\", {{ skip: condition }}");
+        assert!(conditional.stderr.contains(&advice), "{conditional}");
         let message = format!("there is no {what}.todo: write `{what}.skip(\"name\", () => {{}})`");
         assert!(output.stderr.contains(&message) && output.stderr.contains("2 | "), "{output}");
     }

@@ -41,6 +41,7 @@ function record(all, body) {
 function parts(what, name, args) {
   const [options, body] = args.length > 1 ? args : [{}, args[0]];
   if (typeof name !== "string") throw misuse(`${what} needs a name, got ${shown(name)}`);
+  if (typeof options === "function") throw misuse(`the options of ${what} must be an object before its function: write \`${what}(${shown(name)}, { timeout: "5s" }, () => { … })\``);
   if (!isObject(options)) throw misuse(`the options of ${what} must be an object, got ${shown(options)}`);
   if (typeof body !== "function") throw misuse(`${what}(${shown(name)}) needs a function, got ${shown(body)}`);
   const { skip } = options;
@@ -88,10 +89,15 @@ const withEach = (what, declare) => {
   // The values in a template come after its texts.
   return Object.assign(declare, { each: (rows, ...more) => (rows?.raw === undefined ? each(rows, ...more) : each(rows)) });
 };
-const noTodo = (what) => () => {
-  throw misuse(`there is no ${what}.todo: write \`${what}.skip("name", () => {})\`, or give the reason: \`${what}("name", { skip: "not written yet" }, () => {})\``);
+const missing = (what, advice) => () => {
+  throw misuse(`there is no ${what}${advice}`);
 };
-const withMarks = (what, declaring) => Object.assign(withEach(what, declaring({})), { todo: noTodo(what), only: withEach(`${what}.only`, declaring({ only: true })), skip: withEach(`${what}.skip`, declaring({ skip: true })) });
+const missingMarks = (what) => ({
+  todo: missing(what, `.todo: write \`${what}.skip("name", () => {})\`, or give the reason: \`${what}("name", { skip: "not written yet" }, () => {})\``),
+  skipIf: missing(what, `.skipIf: write \`${what}("name", { skip: condition }, () => { … })\``),
+  runIf: missing(what, `.runIf: write \`${what}("name", { skip: !condition }, () => { … })\``),
+});
+const withMarks = (what, declaring) => Object.assign(withEach(what, declaring({})), { ...missingMarks(what), only: withEach(`${what}.only`, declaring({ only: true })), skip: withEach(`${what}.skip`, declaring({ skip: true })) });
 
 const describe = withMarks("describe", describing);
 const it = withMarks("it", declaring);

@@ -19,9 +19,9 @@ const WORDS = {
 };
 const inWords = (words) => words.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** Looks up a path in a value: `a.b[0]`, or a list of keys. */
+/** Looks up a path in a value: `a.b[0]`, or a list of keys. A member with the whole path as its key takes precedence. */
 function valueAt(value, path) {
-  const keys = Array.isArray(path) ? path : path.replace(/\[(\w+)\]/g, ".$1").split(".").filter((key) => key !== "");
+  const keys = Array.isArray(path) ? path : isObject(value) && Object.hasOwn(value, path) ? [path] : path.replace(/\[(\w+)\]/g, ".$1").split(".").filter((key) => key !== "");
   if (keys.length === 0 || keys.some((key) => typeof key !== "string" && !Number.isInteger(key))) throw misuse(`toHaveProperty needs a path like "a.b[0]", or a list of keys, got ${shown(path)}`);
   let here = value;
   for (const key of keys) {
