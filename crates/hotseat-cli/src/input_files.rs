@@ -34,6 +34,12 @@ impl InputFiles {
         location.store.iter().for_each(|path| self.add(&context.folder.join(path), "the saved runs"));
     }
 
+    /// Says what the file at a path is, if it is one of these files.
+    fn input_at(&self, path: &Path) -> Option<&'static str> {
+        let output = FileIdentity::read(path)?;
+        self.0.iter().find(|(input, _)| *input == output).map(|(_, what)| *what)
+    }
+
     /// Describes each output that is one of these files, perhaps by another name.
     pub fn conflicts<'a>(
         &self,
@@ -41,12 +47,25 @@ impl InputFiles {
         context: &CliContext,
     ) -> Vec<Diagnostic> {
         let conflict = |(flag, path): (&str, &PathBuf)| {
-            let output = FileIdentity::read(&context.folder.join(path))?;
-            let (_, what) = self.0.iter().find(|(input, _)| *input == output)?;
+            let output = context.folder.join(path);
+            let what = self.input_at(&output).or_else(|| protected_kind(&output))?;
             let message = format!("{flag} {} would overwrite {what}", path.display());
             Some(Diagnostic::new(message).help("choose another file name"))
         };
         outputs.filter_map(conflict).collect()
+    }
+}
+
+/// Extensions of programs, which may be parts of others that a run reads.
+const PROGRAM_EXTENSIONS: [&str; 9] = ["cjs", "cts", "js", "mjs", "mts", "py", "rs", "sh", "ts"];
+
+/// Says what a file is that no output is written to, whether a run reads it or not.
+fn protected_kind(path: &Path) -> Option<&'static str> {
+    let is_program =
+        path.extension().is_some_and(|extension| PROGRAM_EXTENSIONS.iter().any(|known| extension == *known));
+    match path.file_name().is_some_and(|name| name == ENV_FILE) {
+        true => Some("the `.env` file"),
+        false => (is_program && path.is_file()).then_some("a program"),
     }
 }
 

@@ -1461,7 +1461,7 @@ fn reports_never_overwrite_inputs() {
     let helper = "agents:\n  helper: { type: command, command: [python3, helper.py] }\n";
     let config = format!("{config}{helper}");
     let project = project.file("hotseat.yaml", &config).file(".env", "").file("helper.py", "");
-    let project = project.file("kept/a.json", "{}").file("tapes/x/b.json", "{}");
+    let project = project.file("kept/a.json", "{}").file("tapes/x/b.json", "{}").file("src/lib.ts", "");
     let tools = "{\"tools\": [{\"name\": \"pay\", \"inputSchema\": {\"type\": \"object\"}}]}";
     let rules = "{\"rules\": [{\"reply\": \"fine\"}]}";
     let services = "name: s\nmcp: { bank: { type: mock, tools_from: tools.json } }\nmodels: { main: { script: rules.json } }\nturns: [{ user: hi }]\n";
@@ -1482,6 +1482,8 @@ fn reports_never_overwrite_inputs() {
         (&["--trace", "link.jsonl"], "--trace link.jsonl would overwrite a suite of this run"),
         (&["--trace", "other_test.ts"], "--trace other_test.ts: this is the name of a suite"),
         (&["--trace", "helper.py"], "--trace helper.py would overwrite a file of an agent"),
+        (&["--trace", "sub/.env"], "--trace sub/.env would overwrite the `.env` file"),
+        (&["--trace", "src/lib.ts"], "--trace src/lib.ts would overwrite a program"),
         (&["-n", "replay:kept", "-o", "kept/a.json"], "-o kept/a.json would overwrite a recording"),
         (&["--cassettes", "tapes", "-o", "tapes/x/b.json"], "-o tapes/x/b.json would overwrite a cassette"),
         (&["-o", "tools.json"], "-o tools.json would overwrite a file of an MCP server or a served model"),
