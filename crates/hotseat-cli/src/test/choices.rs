@@ -75,6 +75,24 @@ pub fn ignored_reliability_note(plan: &RunPlan, options: ExecutionOptions) -> Op
     })
 }
 
+/// Returns a note if recordings answer in place of agents whose reliability is asked for: each has one attempt.
+pub fn replayed_reliability_note(plan: &RunPlan, options: ExecutionOptions) -> Option<Diagnostic> {
+    let declared = plan.replayed_count(&options);
+    let repeats = options.runs > 1 && plan.agents().any(|agent| agent.is_replayed());
+    match (declared, repeats) {
+        (1.., _) => {
+            let cases = format_count(declared, "case");
+            Some(Diagnostic::new(format!(
+                "a recording shows nothing about `reliability`, which is declared for {cases}: each of them is replayed once"
+            )))
+        }
+        (0, true) => Some(Diagnostic::new(
+            "each attempt replays the same recording, so the pass rates show how judges vary, and nothing about the agent",
+        )),
+        (0, false) => None,
+    }
+}
+
 /// Returns a note if repeats of cases ignore their retries.
 pub fn ignored_retries_note(plan: &RunPlan, options: ExecutionOptions) -> Option<Diagnostic> {
     let (runs, retried) = (options.runs, plan.retried_count(&options));

@@ -252,6 +252,7 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
             .map_err(|wrong| context.reject([wrong]))?,
     };
     plan.notes.extend(choices::ignored_reliability_note(&plan, options));
+    plan.notes.extend(choices::replayed_reliability_note(&plan, options));
     plan.notes.extend(choices::ignored_retries_note(&plan, options));
     plan.notes.extend(choices::ignored_pass_rate_note(&project, options));
     // A resumed run does not stop at failures it already has.

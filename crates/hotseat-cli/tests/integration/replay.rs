@@ -675,6 +675,27 @@ it("timeout in a program", () => { user.says("hello", { timeout: "150ms" }); });
     }
 }
 
+/// A recording is one attempt: nothing follows from it for the reliability of its agent.
+#[test]
+fn a_declared_reliability_needs_the_agent() {
+    let agent = echo_agent();
+    let suite = "name: a\nreliability: { rate: 0.9 }\nturns: [{ user: hello }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    project.test(&["--runs", "1", "--record", "rec"]).assert_all_passed();
+    let replayed = project.test(&["-n", "replay:rec"]);
+    replayed.assert_all_passed();
+    let case = replayed.case("a");
+    assert!(case["reliability"].is_null() && case["runs"].is_null(), "{case:#}");
+    let words = "a recording shows nothing about `reliability`, which is declared for 1 case";
+    assert!(replayed.output.stderr.contains(words), "{}", replayed.output);
+    let repeated = project.test(&["-n", "replay:rec", "--runs", "2"]);
+    assert!(
+        repeated.output.stderr.contains("each attempt replays the same recording"),
+        "{}",
+        repeated.output
+    );
+}
+
 /// Its bytes are not recorded, so the recording says at which limit.
 #[test]
 fn turns_that_were_stopped_at_a_limit_of_bytes_fail_by_it_again() {

@@ -13,7 +13,7 @@ use super::outcome::{AttemptPolicy, CaseOutcome, is_retryable};
 use super::plan::SelectedCase;
 use super::series::{RepeatSeries, StopRule};
 use super::summary::RunSummary;
-use crate::cases::{PassRate, Reliability, ReliabilitySetting, TestCase};
+use crate::cases::{PassRate, Reliability, ReliabilitySetting};
 
 /// Scheduling state of a run.
 #[derive(Debug)]
@@ -258,7 +258,7 @@ impl ExecutionOptions {
     /// retried, since retries would hide the flakiness that repeats are meant to show.
     pub(super) fn attempt_policy(&self, selected: &SelectedCase) -> AttemptPolicy {
         let case = &selected.case;
-        let until = match (self.declared_reliability(case), self.runs) {
+        let until = match (self.declared_reliability(selected), self.runs) {
             _ if case.skip.is_some() => return AttemptPolicy::Retried { retries: 0 },
             (Some(reliability), _) => StopRule::Known(reliability),
             (None, runs @ 2..) => StopRule::Made { runs, least: self.min_pass_rate },
@@ -276,9 +276,11 @@ impl ExecutionOptions {
     }
 
     /// Returns the reliability declared for a case, if it applies. The declaration of the case overrides that
-    /// of the project.
-    fn declared_reliability(&self, case: &TestCase) -> Option<Reliability> {
-        match (self.as_declared, case.reliability) {
+    /// of the project. A recording is one attempt, however often it is replayed.
+    fn declared_reliability(&self, selected: &SelectedCase) -> Option<Reliability> {
+        let case = &selected.case;
+        let is_replayed = selected.agent.as_ref().is_some_and(|agent| agent.is_replayed());
+        match (self.as_declared && !is_replayed, case.reliability) {
             (false, _) | (true, ReliabilitySetting::Nothing) => None,
             (true, ReliabilitySetting::Here(reliability)) => Some(reliability),
             (true, ReliabilitySetting::Inherited) => self.reliability.filter(|_| case.retries.is_none()),

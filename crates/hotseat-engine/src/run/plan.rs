@@ -109,6 +109,35 @@ pub struct PlannedSuite {
     pub declared: Option<Arc<[DrivenCase]>>,
 }
 
+/// Numbers of cases by where their reliability is declared.
+#[derive(Debug, Default)]
+struct DeclaredReliability {
+    /// They declare one.
+    by_case: usize,
+    /// They leave it to the project.
+    by_project: usize,
+}
+
+impl DeclaredReliability {
+    fn count(&mut self, case: &TestCase) {
+        match case.reliability {
+            _ if case.skip.is_some() => {}
+            ReliabilitySetting::Here(_) => self.by_case += 1,
+            ReliabilitySetting::Inherited => self.by_project += usize::from(case.retries.is_none()),
+            ReliabilitySetting::Nothing => {}
+        }
+    }
+
+    /// Number of cases to which a declaration applies.
+    fn applicable(&self, options: &ExecutionOptions) -> usize {
+        match (options.as_declared, options.reliability) {
+            (false, _) => 0,
+            (true, None) => self.by_case,
+            (true, Some(_)) => self.by_case + self.by_project,
+        }
+    }
+}
+
 /// The cases of a run.
 #[derive(Debug, Default)]
 pub struct RunPlan {
@@ -145,9 +174,9 @@ pub struct RunPlan {
     pub notes: Vec<Diagnostic>,
     /// Diagnostics of assertions about faults in cases that inject none. Errors, unless the run is a sweep of faults.
     pub faultless_checks: Vec<Diagnostic>,
-    /// Number of selected cases that declare a reliability, and of those that leave it to the project.
-    declared: usize,
-    undeclared: usize,
+    /// Selected cases by where their reliability is declared, for agents that run, and for those that recordings replace.
+    declared: DeclaredReliability,
+    replayed: DeclaredReliability,
     /// Cases that set a number of retries, and those that set none.
     retried: usize,
     without_retries: usize,
@@ -364,11 +393,9 @@ impl RunPlan {
         if let Some(topics) = case.topics_with_ignored_checks().filter(|_| case.skip.is_none()) {
             self.unchecked_topics.get_or_insert((topics.place.clone(), 0)).1 += 1;
         }
-        match case.reliability {
-            _ if case.skip.is_some() => {}
-            ReliabilitySetting::Here(_) => self.declared += 1,
-            ReliabilitySetting::Inherited => self.undeclared += usize::from(case.retries.is_none()),
-            ReliabilitySetting::Nothing => {}
+        match agent.is_some_and(|agent| agent.is_replayed()) {
+            false => self.declared.count(case),
+            true => self.replayed.count(case),
         }
         match case.retries {
             _ if case.skip.is_some() => {}
@@ -519,11 +546,12 @@ impl RunPlan {
 
     /// Number of selected cases with an applicable declared reliability.
     pub fn declared_count(&self, options: &ExecutionOptions) -> usize {
-        match (options.as_declared, options.reliability) {
-            (false, _) => 0,
-            (true, None) => self.declared,
-            (true, Some(_)) => self.declared + self.undeclared,
-        }
+        self.declared.applicable(options)
+    }
+
+    /// Number of selected cases whose declared reliability would apply, if their agent were not replaced by recordings.
+    pub fn replayed_count(&self, options: &ExecutionOptions) -> usize {
+        self.replayed.applicable(options)
     }
 
     /// Number of selected cases that have retries if they are not repeated.
