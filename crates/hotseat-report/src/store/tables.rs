@@ -158,6 +158,8 @@ pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStor
     if purpose != OpenMode::Read {
         enable_wal(&connection).map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
+        // Secrets that become known later are replaced in the rows; nothing of them may stay in the file.
+        connection.pragma_update(None, "secure_delete", "ON").map_err(fail)?;
     }
     if version > latest_version() {
         let words = format!(
