@@ -375,6 +375,10 @@ fn sends_attachments_per_adapter() {
         (json!({"type": "image", "source": "receipt.jpg"}), "invalid address of an attachment"),
         (json!({"type": "image", "source": "file://"}), "`file://` needs a path"),
         (json!({"type": "image", "source": "data:image/png,xyz"}), "the content of `data:` is not base64"),
+        (
+            json!({"type": "image", "source": "data:image/png;base64,!!!"}),
+            "the content of `data:` is not base64",
+        ),
         (json!({"type": "picture", "source": "file://x"}), "`type` must be one of `text`, `image`"),
     ] {
         assert_case_rejected(json!({"id": "a", "input": {"content": [part]}}), words);
@@ -389,6 +393,9 @@ fn a_folder_is_no_attachment() {
     let project = Project::with_agent(&agent).file("receipts/a.txt", "a");
     let tested = project.file("a.test.json", &case.to_string()).test(&[]);
     tested.assert_failure("a", "test_error", &["receipts is a folder; an attachment is a file"]);
+    let project = Project::with_agent(&agent);
+    let tested = project.file("a.test.json", &case.to_string().replace("receipts", "/dev/null")).test(&[]);
+    tested.assert_failure("a", "test_error", &["/dev/null is a device or a pipe; an attachment is a file"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use hotseat_document::json::JsonReadError;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 use hotseat_targets::message::{
     ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
+    is_base64,
 };
 
 /// Decodes message content: text, or parts.
@@ -80,7 +81,10 @@ fn parse_source(written: &str) -> Result<(MediaSource, Option<String>), MediaSou
         ("file", Some(path)) => Ok((MediaSource::File(path.to_string()), None)),
         ("http" | "https", Some(_)) => Ok((MediaSource::Url(written.to_string()), None)),
         ("data", _) => {
-            let (mime, encoded) = rest.split_once(";base64,").ok_or(MediaSourceError::NoBase64)?;
+            // The value of a variable is not known yet.
+            let is_valid = |encoded: &str| encoded.contains("${") || is_base64(encoded);
+            let content = rest.split_once(";base64,").filter(|(_, encoded)| is_valid(encoded));
+            let (mime, encoded) = content.ok_or(MediaSourceError::NoBase64)?;
             Ok((
                 MediaSource::Data(encoded.to_string()),
                 Some(mime.to_string()).filter(|mime| !mime.is_empty()),

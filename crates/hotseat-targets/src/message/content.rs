@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD;
 use hotseat_document::SourceSpan;
 use hotseat_trace::named;
@@ -104,6 +106,15 @@ pub struct MessageCall {
     pub arguments: String,
 }
 
+/// True if a text is base64 as in `data:` addresses, with or without padding.
+pub fn is_base64(text: &str) -> bool {
+    const FORGIVING: GeneralPurpose = GeneralPurpose::new(
+        &STANDARD,
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    FORGIVING.decode(text).is_ok()
+}
+
 /// Joins the text parts by line feeds.
 pub fn joined_text(parts: &[ContentPart]) -> String {
     let texts: Vec<&str> = parts
@@ -132,6 +143,8 @@ pub enum AttachmentError {
     Missing { file: String, tried: Vec<String> },
     #[error("{} is a folder; an attachment is a file", .0.display())]
     Folder(PathBuf),
+    #[error("{} is a device or a pipe; an attachment is a file", .0.display())]
+    Special(PathBuf),
     #[error("{} is larger than 64 MiB", .0.display())]
     TooLarge(PathBuf),
     #[error("cannot read {}: {source}", .path.display())]
@@ -146,8 +159,10 @@ impl MediaAttachment {
         let mut tried: Vec<PathBuf> = folders.iter().map(|folder| folder.join(written)).collect();
         tried.dedup();
         let Some(path) = tried.iter().find(|path| path.is_file()) else {
-            if let Some(folder) = tried.iter().find(|path| path.is_dir()) {
-                return Err(AttachmentError::Folder(folder.clone()));
+            match tried.iter().find(|path| path.exists()) {
+                Some(path) if path.is_dir() => return Err(AttachmentError::Folder(path.clone())),
+                Some(path) => return Err(AttachmentError::Special(path.clone())),
+                None => {}
             }
             let tried = tried.iter().map(|path| path.display().to_string()).collect();
             return Err(AttachmentError::Missing { file: written.clone(), tried });

@@ -12,7 +12,7 @@ mod unique_id;
 
 pub use content::{
     AttachmentError, ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall,
-    MessageRole, joined_text, media_parts, merge_json,
+    MessageRole, is_base64, joined_text, media_parts, merge_json,
 };
 pub(crate) use finish_reason::FinishReason;
 pub use identity::{RequestIdentity, attempt_id};
