@@ -710,3 +710,53 @@ fn variables_in_json_paths_are_names() {
         tested.assert_failure("a", "test_error", &["variable `V`", "['${V}']", "a.test.yaml:3"]);
     }
 }
+
+/// A hook that fails, or whose output is refused, sets no variables. Its output is shown without those that are secrets.
+#[test]
+fn refused_output_is_shown_without_secrets() {
+    let agent = echo_agent();
+    let suite = "name: a\nhooks: [{ cmd: [sh, login.sh] }]\nturns: [{ user: hello }]\n";
+    let (token, pin) = ("tok-abcdefgh-1234", "4711");
+    let object = format!(r#"{{"SESSION_TOKEN": "{token}", "PIN": {pin}, "ORDER": "o-12345678"}}"#);
+    let numbers: Vec<String> = (0..1500).map(|number| format!("-{number:x}")).collect();
+    let long =
+        format!(r#"{{"ORDER": "o-12345678", "SESSION_TOKEN": "{}"}}"#, token.to_string() + &numbers.concat());
+    for (script, what) in [
+        (format!("echo '{object}'; exit 1"), "it fails"),
+        (format!("echo '{object}'; echo 'logged in with {token}' >&2; exit 1"), "it repeats the token"),
+        (format!("echo 'logged in: \"\"\"'; echo '{object}'"), "text before"),
+        (format!("echo '[{object}]'"), "a list"),
+        (
+            format!(
+                r#"echo '{{"SESSION_TOKEN": "tok-other-1234", "PIN": 4711, "ORDER": "o-12345678", {}'"#,
+                &object[1..]
+            ),
+            "keys twice",
+        ),
+        (
+            r#"echo '{"ORDER": "o-12345678", "PIN": 4711, "SESSION_TOKEN": "tok-abcdefgh-12'"#.to_string(),
+            "a part",
+        ),
+        (format!("echo '{long}'; exit 1"), "a long output"),
+    ] {
+        let project = Project::with_agent(&agent).suite("a", suite).file("login.sh", &script);
+        let settings = project.workspace.read("hotseat.yaml") + "secrets: [PIN]\nscripts: {}\n";
+        let settings = settings + "hooks: { login: { cmd: [sh, login.sh] } }\n";
+        let project = project.file("hotseat.yaml", &settings);
+        let run = project.test(&["-o", "r.xml", "-o", "r.html"]);
+        assert_eq!(run.failure("a")["kind"], "hook_error", "{what}");
+        let shown = ["r.xml", "r.html", ".hotseat/runs.db"].map(|path| {
+            String::from_utf8_lossy(&std::fs::read(project.workspace.path(path)).unwrap()).into_owned()
+        });
+        let before = project.hotseat(&["test", "--before", "login", "--no-store"]);
+        let shown = [&run.output.stdout, &run.output.stderr, &before.stderr].into_iter().chain(&shown);
+        for (place, shown) in shown.enumerate() {
+            assert!(!shown.contains("tok-"), "{what}, {place}: {shown}");
+            assert!(!shown.contains("PIN\": 4711"), "{what}, {place}: {shown}");
+        }
+        for shown in [run.failure("a")["detail"].as_str().unwrap(), &before.stderr] {
+            assert!(shown.contains("[redacted:SESSION_TOKEN]"), "{what}: {shown}");
+            assert!(shown.contains("o-12345678"), "{what}: {shown}");
+        }
+    }
+}

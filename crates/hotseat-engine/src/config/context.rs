@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use serde_json::{Map as Members, Value, json};
 
-use super::agent_targets::collect_secrets;
 use crate::cases::{CallOptions, CaseTarget, Environment, TestCase, VariableScope, interpolate};
 use hotseat_document::{
     Diagnostic, Diagnostics, Kind, MapView, check, document_shape, json as json_file, source_from_bytes,
 };
 use hotseat_targets::message::{RequestIdentity, merge_json};
-use hotseat_targets::recorder::SecretRedactor;
+use hotseat_targets::recorder::{SecretRedactor, collect_secrets};
 
 document_shape! {
     /// A context file for `--ctx`: user identity and further data of the call. `${ENV.NAME}` is replaced by

@@ -20,7 +20,7 @@ mod start;
 mod store_settings;
 
 pub use agent::ProjectAgent;
-pub use agent_targets::{BoundTarget, TargetEnv, TargetSummary, collect_secrets};
+pub use agent_targets::{BoundTarget, TargetEnv, TargetSummary};
 pub use context::{CONTEXT_FILE, CallSettings, ContextFile};
 #[cfg(feature = "command-line")]
 pub use discover::{DiscoveredSuites, discover_suites, missing_path, nearest_suite};

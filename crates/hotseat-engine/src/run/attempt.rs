@@ -225,7 +225,9 @@ async fn prepare_case(
         let mut hook = case.hook(index, variables).map_err(test_error)?;
         set_identity_env(&identity, &mut hook);
         let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
-        let run = Box::pin(run_hook("hook", &hook, folder, environment, servers, None)).await;
+        let run =
+            Box::pin(run_hook("hook", &hook, folder, environment, servers, None, &outside.project.secrets))
+                .await;
         hook_variables.extend(run.map_err(|failure| {
             let message = format!("{} ({})", failure.message, hook.place);
             known.failure(AttemptFailure { message, ..failure })

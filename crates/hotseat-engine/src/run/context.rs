@@ -17,16 +17,14 @@ use super::shown_calls::ShownCalls;
 use crate::cases::{
     HookCommand, HumanInput, McpAddresses, OnMissingInput, PromptPolicy, TestCase, VariableScope,
 };
-use crate::config::{
-    BoundTarget, Project, ProjectAgent, TargetEnv, TargetSummary, collect_secrets, named_secrets,
-};
+use crate::config::{BoundTarget, Project, ProjectAgent, TargetEnv, TargetSummary, named_secrets};
 use crate::session::HumanPrompter;
 use hotseat_document::{Diagnostic, Diagnostics};
 use hotseat_http::check_proxies;
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::RequestIdentity;
 use hotseat_targets::process::ProjectServers;
-use hotseat_targets::recorder::{ModelPrices, RunTraffic, SecretRedactor};
+use hotseat_targets::recorder::{ModelPrices, RunTraffic, SecretRedactor, collect_secrets};
 
 /// Everything an attempt needs besides its case.
 pub struct RunContext {

@@ -19,6 +19,7 @@ use crate::session::run_hook;
 use crate::session::test_error;
 use hotseat_document::excerpt;
 use hotseat_targets::message::RequestIdentity;
+use hotseat_targets::recorder::{SecretRedactor, printed_secrets};
 
 /// Output of a hook.
 #[derive(Debug, Clone, Default)]
@@ -76,8 +77,10 @@ impl RunContext {
         let is_before = input.get("result").or(input.get("results")).is_none();
         match result {
             Ok(returned) if is_before && !returned.is_null() && !returned.is_object() => {
-                let message =
-                    format!("hook `{name}` returned {}, not an object", excerpt(&returned.to_string(), 100));
+                let returned = returned.to_string();
+                let own = SecretRedactor::new(printed_secrets(&returned, &self.project.secrets));
+                let shown = own.message(&excerpt(&returned, 100)).into_owned();
+                let message = format!("hook `{name}` returned {shown}, not an object");
                 Err(redactor.failure(AttemptFailure::new(FailureKind::HookError, message)))
             }
             Ok(returned) => {
@@ -121,6 +124,7 @@ impl RunContext {
             environment,
             self.target_env.servers,
             Some(input),
+            &self.project.secrets,
         )
         .await;
         let variables = ran.map_err(|failure| self.redactor(&[], hook_variables).failure(failure))?;

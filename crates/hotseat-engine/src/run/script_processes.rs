@@ -105,8 +105,10 @@ impl ProcessCaller {
             ProcessTarget::Command(mut command) => {
                 set_identity_env(&self.identity, &mut command);
                 let (environment, servers) = (project.environment(), self.outside.target_env.servers);
+                let (root, declared) = (&project.root, &project.secrets);
                 let ran =
-                    run_command("command", &command, &project.root, environment, servers, Some(&input)).await;
+                    run_command("command", &command, root, environment, servers, Some(&input), declared)
+                        .await;
                 let (printed, _) = ran.map_err(HostCallError::from_error)?;
                 Ok(printed.unwrap_or_default())
             }

@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::cases::{Environment, HookCommand};
 use hotseat_targets::process::{GroupCommand, ProjectServers};
+use hotseat_targets::recorder::{SecretRedactor, printed_secrets};
 
 /// Maximum output of a hook in bytes. More output is discarded and fails the hook.
 const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
@@ -19,7 +20,8 @@ const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 const MAX_SHOWN_CHARS: usize = 4000;
 
 /// Runs a hook in `folder` (or its own `cwd`) and returns the variables that it prints. The hook receives
-/// `input` as JSON on standard input. `what` names it in errors. Fails if it cannot be started, fails, times out, or
+/// `input` as JSON on standard input. `what` names it in errors, which do not show variables that are `declared` secrets or
+/// have the name of one. Fails if it cannot be started, fails, times out, or
 /// prints anything but a JSON object.
 pub async fn run_hook(
     what: &str,
@@ -28,10 +30,11 @@ pub async fn run_hook(
     environment: &Environment,
     project: ProjectServers,
     input: Option<&Value>,
+    declared: &[String],
 ) -> Result<BTreeMap<String, Value>, AttemptFailure> {
     let shown = hook.command.join(" ");
     let failed = |message: String| AttemptFailure::new(FailureKind::HookError, message);
-    let (printed, detail) = run_command(what, hook, folder, environment, project, input).await?;
+    let (printed, detail) = run_command(what, hook, folder, environment, project, input, declared).await?;
     match printed {
         None => Ok(BTreeMap::new()),
         Some(Value::Object(variables)) => Ok(variables.into_iter().collect()),
@@ -42,7 +45,8 @@ pub async fn run_hook(
 }
 
 /// Runs a command in `folder` (or its own `cwd`) and returns the JSON that it prints, if any, and its output
-/// for error messages. `what` names the command in errors. Fails if it cannot be started, fails, times out,
+/// for error messages. `what` names the command in errors, which do not show members of the output that are `declared` secrets
+/// or have the name of one. Fails if it cannot be started, fails, times out,
 /// or prints anything but JSON.
 pub async fn run_command(
     what: &str,
@@ -51,6 +55,7 @@ pub async fn run_command(
     environment: &Environment,
     project: ProjectServers,
     input: Option<&Value>,
+    declared: &[String],
 ) -> Result<(Option<Value>, String), AttemptFailure> {
     let shown = format!("{what} `{}`", hook.command.join(" "));
     let failed = |message: String| AttemptFailure::new(FailureKind::HookError, message);
@@ -89,7 +94,7 @@ pub async fn run_command(
     })
     .await;
     group.kill();
-    let detail = output(&out, &err);
+    let detail = output(&out, &err, declared);
     let (read, status) = match ended {
         Ok((read, status)) => (read, status),
         Err(_) => {
@@ -127,14 +132,14 @@ async fn read(from: &mut (impl AsyncReadExt + Unpin), into: &mut Vec<u8>) -> std
     }
 }
 
-fn output(out: &[u8], err: &[u8]) -> String {
+fn output(out: &[u8], err: &[u8], declared: &[String]) -> String {
+    let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+    let redactor = SecretRedactor::new(printed_secrets(&out, declared));
     let mut words = Vec::new();
-    for (name, bytes) in [("stdout", out), ("stderr", err)] {
-        let text = String::from_utf8_lossy(bytes);
-        let text = text.trim_end();
-        match text {
+    for (name, text) in [("stdout", out), ("stderr", err)] {
+        match text.trim_end() {
             "" => words.push(format!("{name}: nothing")),
-            text => words.push(format!("{name}:\n{}", excerpt(text, MAX_SHOWN_CHARS))),
+            text => words.push(format!("{name}:\n{}", redactor.message(&excerpt(text, MAX_SHOWN_CHARS)))),
         }
     }
     words.join("\n")

@@ -13,7 +13,7 @@ const SECRET_PARAMETERS: [&str; 6] = ["auth", "code", "key", "pass", "sig", "sig
 
 /// Returns the number of bytes from which the texts of a value with this name are secrets; none if the name is not one of
 /// a secret.
-pub fn min_secret_bytes(name: &str) -> Option<usize> {
+pub(super) fn min_secret_bytes(name: &str) -> Option<usize> {
     is_secret_name(name).then_some(MIN_SECRET_BYTES)
 }
 

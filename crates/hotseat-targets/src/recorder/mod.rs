@@ -4,6 +4,7 @@ mod clock;
 mod depth_limit;
 mod header_secrets;
 mod inbox;
+mod member_secrets;
 mod redact;
 mod shared_events;
 mod spending;
@@ -11,8 +12,9 @@ mod trace_recorder;
 mod traffic;
 
 pub use clock::{SessionClock, wall_millis};
-pub use header_secrets::{address_secrets, header_secrets, is_secret, min_secret_bytes};
+pub use header_secrets::{address_secrets, header_secrets, is_secret};
 pub use inbox::EventInbox;
+pub use member_secrets::{collect_secrets, printed_secrets};
 pub use redact::{REDACTION_MARK, SecretRedactor};
 pub use shared_events::SharedEvents;
 pub use spending::{ModelPrices, reported_tokens};

@@ -28,7 +28,6 @@ use hotseat_runtime::files::{ConnectorSet, ModelConnector};
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::{ClientTool, attempt_id};
 use hotseat_targets::process::ProjectServers;
-use hotseat_targets::recorder::min_secret_bytes;
 use hotseat_targets::recorder::{ModelPrices, SecretRedactor};
 use hotseat_targets::replay::CaseName;
 use hotseat_targets::{AgentSession, ProtocolCapabilities};
@@ -397,32 +396,4 @@ impl BoundTarget {
 /// Description of a tool for roles.
 fn tool_json(name: &str, description: &str, parameters: &Value) -> Value {
     serde_json::json!({"name": name, "description": description, "parameters": parameters})
-}
-
-/// Collects the secrets in a value and their paths: all texts and numbers in members with the name of a secret, on any level.
-/// `is_declared` marks the whole value as secret.
-pub fn collect_secrets(name: &str, value: &Value, is_declared: bool, secrets: &mut Vec<(String, String)>) {
-    collect_marked(name, value, if is_declared { Some(0) } else { min_secret_bytes(name) }, secrets);
-}
-
-/// Collects the texts and numbers of a value that are at least as long as `min_bytes`, if it is marked as secret.
-fn collect_marked(path: &str, value: &Value, min_bytes: Option<usize>, secrets: &mut Vec<(String, String)>) {
-    let text = match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                let min_bytes = min_bytes.or_else(|| min_secret_bytes(name));
-                collect_marked(&format!("{path}.{name}"), value, min_bytes, secrets);
-            }
-            return;
-        }
-        Value::Array(items) => {
-            return items.iter().for_each(|item| collect_marked(path, item, min_bytes, secrets));
-        }
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        Value::Null | Value::Bool(_) => return,
-    };
-    if min_bytes.is_some_and(|min_bytes| text.len() >= min_bytes) {
-        secrets.push((path.to_string(), text));
-    }
 }
