@@ -163,3 +163,40 @@ fn starts_only_used_agents() {
         "{output}"
     );
 }
+
+/// Secrets of an address are known, wherever the address is named.
+#[test]
+fn secrets_of_an_endpoint_of_the_command_line_are_redacted() {
+    let (password, key) = ("hunter2hunter2", "qwertyuiop123");
+    let address = format!("http://bob:{password}@127.0.0.1:1/?api_key={key}");
+    let suite = "name: a\nturns: [{ user: hello }]\n";
+    let projects = [
+        ("target: { endpoint: 'http://127.0.0.1:1/' }\n".to_string(), &["--endpoint", &address][..]),
+        (
+            "agents: { one: { endpoint: 'http://127.0.0.1:1/' } }\n".to_string(),
+            &["-n", "one", "--endpoint", &address],
+        ),
+        ("secrets: []\n".to_string(), &["--endpoint", &address]),
+        (format!("target: {{ endpoint: '{address}' }}\n"), &[]),
+    ];
+    for (config, args) in projects {
+        let project = Project::with_config(&config).suite("a", suite);
+        let outputs = ["-o", "r.xml", "-o", "r.html", "--trace", "t.jsonl"];
+        let run = project.test(&[args, &outputs].concat());
+        assert_eq!(run.failure("a")["kind"], "unreachable", "{}", run.output);
+        let files = ["out/report.json", "r.xml", "r.html", "t.jsonl", ".hotseat/runs.db"].map(|path| {
+            String::from_utf8_lossy(&std::fs::read(project.workspace.path(path)).unwrap()).into_owned()
+        });
+        let saved = project.hotseat(&["runs", "--json"]).stdout;
+        let shown = [&run.output.stdout, &run.output.stderr, &saved].into_iter().chain(&files);
+        for (place, shown) in shown.enumerate() {
+            for secret in [password, key] {
+                assert!(!shown.contains(secret), "{config}, {place}: {shown}");
+            }
+        }
+    }
+    let project = Project::empty().suite("a", suite);
+    let refused = project.hotseat(&["test", "--endpoint", &format!("ftp://bob:{password}@host/")]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(!refused.stderr.contains(password), "{refused}");
+}

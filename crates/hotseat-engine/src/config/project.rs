@@ -324,8 +324,11 @@ impl Project {
     /// a target, an AG-UI agent at this address is tested. An agent that Hotseat would start is not started.
     /// Fails if it is no HTTP URL, several agents could be meant, or the agent has no address.
     pub fn override_endpoint(&mut self, endpoint: &str) -> Result<(), Diagnostics> {
+        self.header_secrets.extend(endpoint_secrets("endpoint", endpoint));
+        self.renew_redactor();
         if !hotseat_document::is_http_url(endpoint) {
-            return Err(Diagnostic::new(format!("--endpoint {endpoint}: expected an HTTP URL")).into());
+            let shown = self.redactor.text(endpoint);
+            return Err(Diagnostic::new(format!("--endpoint {shown}: expected an HTTP URL")).into());
         }
         let around = AgentReadContext {
             root: &self.root,
@@ -752,8 +755,8 @@ fn collect_header_secrets(
             ["endpoint", "base_url", "url"].iter().filter_map(|key| Some((key, member.get(key)?)))
         {
             let NodeValue::String(address) = &node.value else { continue };
-            for (part, secret) in address_secrets(address) {
-                add(&format!("{key} {part}"), &secret, vec![secret.clone()]);
+            for (name, secret) in endpoint_secrets(key, address) {
+                add(&name, &secret, vec![secret.clone()]);
             }
         }
         let environments = [member.get("env"), member.get("start").and_then(|start| start.get("env"))];
@@ -765,6 +768,11 @@ fn collect_header_secrets(
         }
     }
     secrets
+}
+
+/// Returns the secrets in an address under a key, each with the key and its part of the address as its name.
+fn endpoint_secrets(key: &str, address: &str) -> impl Iterator<Item = (String, String)> {
+    address_secrets(address).into_iter().map(move |(part, secret)| (format!("{key} {part}"), secret))
 }
 
 /// Returns the entries of a mapping.
