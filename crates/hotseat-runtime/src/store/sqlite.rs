@@ -22,6 +22,12 @@ use crate::memory::{self, MemoryRecord, MemoryResult, MemoryUse};
 /// and its records are one row. Version 4 has digests in records; rows of earlier versions stay as they are.
 const SCHEMA_VERSION: i64 = 4;
 
+/// Identifies the files of this store among all SQLite databases.
+const APPLICATION_ID: i64 = 0x486f_7432;
+
+/// Tables that every store has. They identify the files of versions that set no application id.
+const TABLES: [&str; 4] = ["conversation", "entry", "memory", "memory_text"];
+
 /// Moves the records of a conversation, each of which had a row of its own, to its last entry.
 const RECORDS_TO_ENTRIES_SQL: &str = "
     ALTER TABLE entry ADD COLUMN records TEXT NOT NULL DEFAULT '';
@@ -103,7 +109,7 @@ impl SqliteStore {
     /// Opens a file, creating it if necessary.
     ///
     /// # Errors
-    /// If it cannot be opened, is in use by another process, or was created by a later version.
+    /// If it cannot be opened, is in use by another process, is another database, or was created by a later version.
     pub fn open(path: &Path) -> Result<SqliteStore, ConversationStoreError> {
         let file = StoreFile::open(path)?;
         let (jobs, waiting) = channel();
@@ -178,6 +184,17 @@ impl StoreFile {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(fail)?;
         // Two processes with the same conversations would not know of each other.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
+        // A database of another program stays as it is. The lock is kept from here on.
+        let transaction =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive).map_err(fail)?;
+        if !is_store(&transaction).map_err(fail)? {
+            let message = format!(
+                "{} is a database, but not a store of served conversations; name another file",
+                path.display()
+            );
+            return Err(ConversationStoreError::new(message));
+        }
+        transaction.commit().map_err(fail)?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
         let transaction =
@@ -203,6 +220,7 @@ impl StoreFile {
                 return Err(ConversationStoreError::new(message));
             }
         }
+        transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(fail)?;
         transaction.commit().map_err(fail)?;
         Ok(StoreFile { path: path.to_path_buf(), connection })
     }
@@ -530,6 +548,15 @@ fn read_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Re
 
 fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Returns true if a database is empty or a store of any version.
+fn is_store(connection: &Connection) -> rusqlite::Result<bool> {
+    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let mut schema = connection.prepare("SELECT name FROM sqlite_schema")?;
+    let names = schema.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    let has_tables = TABLES.iter().all(|table| names.iter().any(|name| name == table));
+    Ok(id == APPLICATION_ID || id == 0 && (names.is_empty() || has_tables))
 }
 
 fn file_error(path: &Path, error: &rusqlite::Error) -> ConversationStoreError {

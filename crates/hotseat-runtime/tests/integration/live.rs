@@ -537,6 +537,39 @@ async fn database_is_locked_and_version_checked() {
 }
 
 #[tokio::test]
+async fn other_databases_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (application, version, table)) in
+        [(0, 0, "notes"), (0, 6, "conversation"), (0x486f_7431, 6, "run"), (0x486f_7431, 0, "entry")]
+            .iter()
+            .enumerate()
+    {
+        let file = folder.path().join(format!("{number}.db"));
+        let connection = rusqlite::Connection::open(&file).unwrap();
+        connection.execute_batch(&format!("CREATE TABLE {table} (text TEXT)")).unwrap();
+        connection.pragma_update(None, "application_id", application).unwrap();
+        connection.pragma_update(None, "user_version", version).unwrap();
+        drop(connection);
+        let before = std::fs::read(&file).unwrap();
+        let wrong = SqliteStore::open(&file).err().unwrap();
+        assert!(
+            wrong
+                .message
+                .ends_with("is a database, but not a store of served conversations; name another file"),
+            "{wrong}"
+        );
+        assert_eq!(std::fs::read(&file).unwrap(), before, "{table}");
+    }
+    // Earlier versions set no application id.
+    let file = folder.path().join("own.db");
+    drop(SqliteStore::open(&file).unwrap());
+    let connection = rusqlite::Connection::open(&file).unwrap();
+    connection.pragma_update(None, "application_id", 0).unwrap();
+    drop(connection);
+    drop(SqliteStore::open(&file).unwrap());
+}
+
+#[tokio::test]
 async fn out_of_order_entry_is_rejected_without_effect() {
     let folder = tempfile::tempdir().unwrap();
     let stores: [Box<dyn ConversationStore>; 2] = [
