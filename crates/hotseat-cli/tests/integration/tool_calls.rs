@@ -205,6 +205,40 @@ fn preserves_digits_and_surrogate_pairs() {
     assert_failed(&project(with(other)).test(&[]), "assertion", "pay");
 }
 
+/// Half of a surrogate pair is U+FFFD, also in keys. Only the text of a reply may continue it.
+#[test]
+fn half_surrogate_pairs_are_replaced_in_keys_and_values() {
+    let expected = suite(
+        r#"      tools: { require: [{ name: pay, args_match: { "n\uFFFD": "^x\uFFFD$", delta: "^y\uFFFD$" } }] }
+      text: { must_match: '^a😀$' }
+"#,
+    );
+    let (arguments, result) = (r#"{"n\ud83d":"x\ud83d","delta":"y\ud83d"}"#, r#"{"r\ud83d":["\ud83d"]}"#);
+    let call = format!(r#"{{"type":"tool_call","name":"pay","arguments":{arguments},"result":{result}}}"#);
+    let (half, other) = (r#"{"type":"text","delta":"a\ud83d"}"#, r#"{"type":"text","delta":"\ude00"}"#);
+    let lines = format!("{half}\n{other}\n{call}\n{{\"type\":\"done\"}}");
+    let command = Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+        .file("agent.sh", &format!("while read -r message; do\n  cat <<'END'\n{lines}\nEND\ndone\n"));
+
+    let events = format!("{half}\n{other}\n{{\"call\":{call}}}\n{{\"type\":\"done\"}}\n");
+    let server = FakeAgent::start(move |_: &FakeRequest| {
+        FakeReply::status(200).header("content-type", "application/x-ndjson").bytes(events.clone())
+    });
+    let call = "{ path: $.call, name: $.name, arguments: $.arguments, result: $.result }";
+    let http = Project::with_config(&format!(
+        "target:\n  type: http\n  endpoint: '{}'\n  body: '{{{{message}}}}'\n  stream: ndjson\n  \
+         map: {{ reply: $.delta, tool_calls: {call}, done: {{ path: $.type, equals: done }} }}\n",
+        server.url()
+    ));
+    for project in [command, http] {
+        let tested = project.suite("a", &expected).test(&[]);
+        tested.assert_all_passed();
+        let call = &tested.case("a")["turns"][0]["tool_calls"][0];
+        assert_eq!(call["args"], json!({"n\u{FFFD}": "x\u{FFFD}", "delta": "y\u{FFFD}"}));
+        assert_eq!(call["result"], json!({"r\u{FFFD}": ["\u{FFFD}"]}));
+    }
+}
+
 // Unanswered calls.
 
 #[test]

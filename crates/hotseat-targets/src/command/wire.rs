@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::connection::lines::check_value_count;
 use crate::message::ToolReply;
-use crate::message::json_text::{joined_except, read_piece};
+use crate::message::json_text::{read_json, read_piece};
 use crate::target::{CallArguments, parse_error};
 
 /// A parsed line.
@@ -136,14 +136,19 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         AttemptFailure::new(FailureKind::ProtocolError, message)
     };
     check_value_count(line).map_err(|error| wrong(error.to_string()))?;
-    let mut value = read_piece(line).map_err(|error| wrong(error.to_string()))?;
+    let mut value = read_json(line).map_err(|error| wrong(error.to_string()))?;
     if !value.is_object() {
         return Err(wrong("is not a JSON object".to_string()));
     }
     if MisplacedCalls::are_members_of(&value) {
         return Err(wrong("has tool calls, which need lines of their own (`type: tool_call`)".to_string()));
     }
-    joined_except(&mut value, "delta");
+    // The next piece may continue half of a surrogate pair.
+    if let Some(delta) = value.get_mut("delta")
+        && line.contains(r"\u")
+    {
+        *delta = read_piece(line).map_err(|error| wrong(error.to_string()))?["delta"].take();
+    }
     // A `turn` member must be the current turn.
     if let Some(said) = value.get("turn").filter(|said| said.as_u64() != Some(turn as u64)) {
         return Err(wrong(format!("has turn {said}, expected {turn}")));

@@ -324,7 +324,7 @@ impl ResponseMapping {
         }
         heard.is_whole = true;
         self.check_cost(&answer)?;
-        self.read_value(&answer, heard, telling)?;
+        self.read_value(&answer, &answer, heard, telling)?;
         if let Some(calls) = &self.calls
             && calls.calls.misses_container(&answer)
         {
@@ -347,10 +347,12 @@ impl ResponseMapping {
         telling: &mut TurnRecorder<'_>,
     ) -> Result<bool, TurnError> {
         check_value_count(data).map_err(|words| protocol_error(format!("event {number} {words}")))?;
-        let event: Value = read_piece(data)
-            .map_err(|error| protocol_error(format!("event {number} {error}: {}", excerpt(data, 200))))?;
+        let wrong = |error| protocol_error(format!("event {number} {error}: {}", excerpt(data, 200)));
+        let event: Value = read_json(data).map_err(wrong)?;
+        // The next event may continue half of a surrogate pair in the reply.
+        let pieces = data.contains(r"\u").then(|| read_piece(data)).transpose().map_err(wrong)?;
         self.check_cost(&event)?;
-        self.read_value(&event, heard, telling)?;
+        self.read_value(&event, pieces.as_ref().unwrap_or(&event), heard, telling)?;
         self.read_finish_reason(&event, heard);
         let Some(LastEventRule { path, equals }) = &self.done else { return Ok(false) };
         Ok(path.values(&event).any(|found| match equals {
@@ -407,11 +409,12 @@ impl ResponseMapping {
     fn read_value(
         &self,
         answer: &Value,
+        texts: &Value,
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
         let members = self.read_members(answer, heard, telling);
-        let read = members.and(self.read_texts(answer, heard, telling));
+        let read = members.and(self.read_texts(texts, heard, telling));
         match self.error.as_ref().and_then(|path| path.error(answer)) {
             Some(error) => Err(heard.fail(error, read, telling)),
             None => read,

@@ -52,20 +52,6 @@ pub(crate) fn append_piece(text: &mut String, piece: &str) {
     text.push_str(piece);
 }
 
-/// Applies [`joined`] to all texts in a value, except under the key `continued`, whose text continues in a
-/// later event.
-pub(crate) fn joined_except(value: &mut Value, continued: &str) {
-    match value {
-        Value::String(text) if text.contains(MARK) => *text = joined(std::mem::take(text)),
-        Value::Array(items) => items.iter_mut().for_each(|item| joined_except(item, continued)),
-        Value::Object(members) => {
-            let whole = members.iter_mut().filter(|(key, _)| *key != continued);
-            whole.for_each(|(_, member)| joined_except(member, continued));
-        }
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
