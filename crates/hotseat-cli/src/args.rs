@@ -14,6 +14,7 @@ use hotseat_engine::config::{parse_bytes, parse_seconds};
 use hotseat_engine::run::Shard;
 use hotseat_report::compare::DEFAULT_CONFIDENCE;
 use hotseat_report::view::EDITORS;
+use hotseat_runtime::serve::parse_origin;
 
 /// Headings of the flags of `hotseat test`, as in docs/command-line.md.
 const CASES: &str = "Select the cases";
@@ -764,7 +765,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive, help_heading = "Limits")]
     pub max_memories: usize,
     /// Allow web pages of this origin to use the agent, such as http://localhost:3000. Can be repeated.
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
     pub allow_origin: Vec<String>,
 }
 

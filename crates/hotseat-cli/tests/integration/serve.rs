@@ -447,6 +447,38 @@ fn limits_that_are_none_or_hold_for_nothing_are_refused() {
     }
 }
 
+/// Browsers send an origin in one form only. Another one would allow no page.
+#[test]
+fn origins_of_pages_are_accepted_in_any_spelling_or_refused() {
+    let accepted =
+        ["http://localhost:3000/", "HTTP://LocalHost:3000", "https://Example.com:443/", "tauri://localhost"];
+    let allowed = accepted.map(|origin| ["--allow-origin", origin]).concat();
+    let (_running, address) = start_server(&project(), &allowed);
+    let host = address.trim_start_matches("http://");
+    for origin in ["http://localhost:3000", "https://example.com", "tauri://localhost", "http://other"] {
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(stream, "OPTIONS / HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let is_allowed = answer.contains(&format!("access-control-allow-origin: {origin}\r\n"));
+        assert_eq!(is_allowed, origin != "http://other", "{origin}: {answer}");
+    }
+    for (origin, next) in [
+        ("foo", "such as http://localhost:3000"),
+        ("", "such as http://localhost:3000"),
+        ("localhost:3000", "such as http://localhost:3000"),
+        ("http://*.example.com", "such as http://localhost:3000"),
+        ("https://example.com/app", "write https://example.com"),
+        ("https://example.com/?a=b", "write https://example.com"),
+        ("https://me@example.com", "write https://example.com"),
+    ] {
+        let output = project().hotseat(&["serve", "clerk", "--allow-origin", origin]);
+        assert_eq!(output.code, 2, "{origin}: {output}");
+        assert!(output.stderr.contains(next), "{origin}: {output}");
+    }
+}
+
 #[test]
 fn reports_port_in_use() {
     let project = project();

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use url::Url;
+
 /// Settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeOptions {
@@ -42,5 +44,28 @@ impl Default for ServeOptions {
             write_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
         }
+    }
+}
+
+/// Returns the origin of pages as browsers send it: scheme and host in lower case, and neither a slash at the end nor the usual
+/// port. Also `*` for all pages, and `null` for those without an address.
+///
+/// # Errors
+/// If no browser sends such an origin.
+pub fn parse_origin(text: &str) -> Result<String, String> {
+    if matches!(text, "*" | "null") {
+        return Ok(text.to_string());
+    }
+    let expected =
+        "expected the scheme, host and port of pages, such as http://localhost:3000, or * for all pages";
+    let url = Url::parse(text).ok().filter(|url| url.has_host() && !url.authority().contains('*'));
+    let url = url.ok_or_else(|| expected.to_string())?;
+    let is_bare = matches!(url.path(), "" | "/")
+        && !url.authority().contains('@')
+        && url.query().or(url.fragment()).is_none();
+    let origin = format!("{}://{}", url.scheme(), url.authority().rsplit('@').next().unwrap_or_default());
+    match is_bare {
+        true => Ok(origin),
+        false => Err(format!("browsers send only scheme, host and port of a page: write {origin}")),
     }
 }
