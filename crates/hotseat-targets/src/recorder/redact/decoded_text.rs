@@ -44,6 +44,55 @@ impl DecodedText {
     }
 }
 
+/// Minimum length of a line of base64 or hex that continues on the next one. Lines of words are rarely this long.
+const MIN_ENCODED_LINE_BYTES: usize = 16;
+
+/// Returns true if a line of base64 or hex in a text may continue on the next one.
+pub(super) fn has_wrapped_lines(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', text).any(|end| {
+        let line = text[..end].strip_suffix(b"\r").unwrap_or(&text[..end]);
+        let end = line.len().checked_sub(MIN_ENCODED_LINE_BYTES);
+        end.is_some_and(|start| line[start..].iter().copied().all(is_encoded))
+    })
+}
+
+impl DecodedText {
+    /// Removes the line breaks within base64 and hex, and the blanks that indent the next line; `None` if there are none.
+    pub fn unwrapped(&self) -> Option<DecodedText> {
+        if !has_wrapped_lines(&self.bytes) {
+            return None;
+        }
+        let (mut bytes, mut starts) = (Vec::new(), Vec::new());
+        let (mut offset, mut encoded) = (0, 0);
+        while let Some(&byte) = self.bytes.get(offset) {
+            if encoded >= MIN_ENCODED_LINE_BYTES
+                && let Some(length) = line_break_length(&self.bytes[offset..])
+            {
+                offset += length;
+                continue;
+            }
+            encoded = if is_encoded(byte) { encoded + 1 } else { 0 };
+            bytes.push(byte);
+            starts.push(self.starts[offset]);
+            offset += 1;
+        }
+        starts.push(*self.starts.last()?);
+        Some(DecodedText { bytes, starts })
+    }
+}
+
+/// Returns the length of a line break at the start of a byte slice, with the blanks behind it.
+fn line_break_length(bytes: &[u8]) -> Option<usize> {
+    let next = bytes.strip_prefix(b"\r").unwrap_or(bytes).strip_prefix(b"\n")?;
+    let blanks = next.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    Some(bytes.len() - next.len() + blanks)
+}
+
+/// True for the characters of base64, in both alphabets, and of hex.
+fn is_encoded(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
 /// Parses a JSON string escape (RFC 8259, section 7).
 pub(super) fn json_escape(bytes: &[u8]) -> Option<EscapeSequence> {
     let [b'\\', kind, ..] = *bytes else { return None };

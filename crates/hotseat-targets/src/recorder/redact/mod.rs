@@ -1,7 +1,7 @@
 //! Replaces secrets before an event leaves the session, so that later consumers cannot leak them.
 //!
 //! Secrets are found as plain text and in common encodings: JSON escapes, also of JSON nested in JSON
-//! strings; regular expressions; percent-encoding; base64 and hex.
+//! strings; regular expressions; percent-encoding; forms; base64 and hex, also in lines.
 
 mod decoded_text;
 mod json_numbers;
@@ -317,6 +317,31 @@ mod tests {
             clean.output,
             json!({"a [redacted:TOKEN]": ["[redacted:TOKEN]", "{\"t\":\"[redacted:TOKEN]\"}"]})
         );
+    }
+
+    #[test]
+    fn redacts_secrets_in_forms_and_in_lines_of_base64() {
+        let secret = "correct horse battery@staple";
+        let redactor = SecretRedactor::new([("KEY".to_string(), secret.to_string())]);
+        let clean = redactor.text("a=correct+horse+battery%40staple&b=correct horse+battery");
+        assert_eq!(clean, "a=[redacted:KEY]&b=correct horse+battery");
+        let long = format!("{}{secret}{}", "-".repeat(40), "-".repeat(70));
+        let encoded = STANDARD_NO_PAD.encode(&long);
+        for line_break in ["\n", "\r\n", "\n  "] {
+            for width in [20, 60, 64, 76] {
+                let lines: Vec<_> = encoded.as_bytes().chunks(width).map(String::from_utf8_lossy).collect();
+                let wrapped = format!("a\nb\n{}\nend\n", lines.join(line_break));
+                for said in [nested(&wrapped, 0), nested(&wrapped, 2)] {
+                    let clean = redactor.text(&said);
+                    assert_eq!(clean.matches("[redacted:KEY]").count(), 1, "{said}: {clean}");
+                    assert!(clean.len() <= said.len() - 20, "{said}: {clean}");
+                    assert!(clean.contains("end"), "{said}: {clean}");
+                }
+            }
+        }
+        let prose = "a line that ends with internationalization\nwords beginning another line\n";
+        let redactor = SecretRedactor::new([("KEY".to_string(), "internationalization".to_string())]);
+        assert_eq!(redactor.text(prose), prose.replace("internationalization", "[redacted:KEY]"));
     }
 
     /// Quotes a text as a JSON string `levels` times.

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use super::decoded_text::{DecodedText, json_escape, percent_escape};
+use super::decoded_text::{DecodedText, has_wrapped_lines, json_escape, percent_escape};
 use super::json_numbers::JsonNumbers;
 use super::marks::{ELLIPSIS, MIN_SECRET_BYTES, REDACTION_MARK};
 use super::shortened::shortened_parts;
@@ -176,10 +176,11 @@ impl SecretPatterns {
 
     /// Adds the secrets in escaped form in a part of a text that begins at `offset`.
     fn find_escaped(&self, part: &[u8], offset: usize, found: &mut Vec<SecretMatch>) {
-        if memchr::memchr2(b'\\', b'%', part).is_none() {
+        if memchr::memchr2(b'\\', b'%', part).is_none() && !has_wrapped_lines(part) {
             return;
         }
         let mut level = DecodedText::new(part, offset);
+        self.find_unwrapped(&level, found);
         for _ in 0..MAX_ESCAPE_LEVELS {
             self.find_decoded(level.decode(percent_escape).as_ref(), found);
             let Some(next) = level.decode(json_escape) else { break };
@@ -194,6 +195,18 @@ impl SecretPatterns {
             span: decoded.starts[hit.start()]..decoded.starts[hit.end()],
             pattern: hit.pattern().as_usize(),
         }));
+        self.find_unwrapped(decoded, found);
+    }
+
+    /// Adds the secrets in base64 and hex that are divided among lines.
+    fn find_unwrapped(&self, text: &DecodedText, found: &mut Vec<SecretMatch>) {
+        let Some(joined) = text.unwrapped() else { return };
+        let hits = self.automaton.find_iter(&joined.bytes).map(|hit| SecretMatch {
+            span: joined.starts[hit.start()]..joined.starts[hit.end() - 1] + 1,
+            pattern: hit.pattern().as_usize(),
+        });
+        // The others are found in the text itself.
+        found.extend(hits.filter(|hit| hit.span.len() > self.patterns[hit.pattern].len()));
     }
 
     /// Returns the replacement of a number that is a secret as a whole, except for its sign.
@@ -226,7 +239,7 @@ fn merge_overlaps(mut found: Vec<SecretMatch>) -> Vec<SecretMatch> {
     apart
 }
 
-/// Returns a value as it is and as it may stand in texts of JSON, regular expressions and JSON Pointers.
+/// Returns a value as it is and as it may stand in texts of JSON, regular expressions, JSON Pointers and forms.
 fn plain_forms(value: &str) -> impl Iterator<Item = Vec<u8>> {
     let in_pattern = hotseat_checks::escape(value);
     // A state delta names its member by a JSON Pointer.
@@ -235,8 +248,12 @@ fn plain_forms(value: &str) -> impl Iterator<Item = Vec<u8>> {
     let quoted = Value::String(value.to_string()).to_string();
     let in_json = quoted[1..quoted.len() - 1].to_string();
     let trimmed = Some(value.trim().to_string()).filter(|trimmed| trimmed.len() >= MIN_SECRET_BYTES);
-    let others =
-        trimmed.into_iter().chain([in_pattern, in_pointer, in_json]).filter(move |form| form != value);
+    // The other bytes of a form (`application/x-www-form-urlencoded`) are percent-encoded.
+    let in_form = value.replace(' ', "+");
+    let others = trimmed
+        .into_iter()
+        .chain([in_pattern, in_pointer, in_json, in_form])
+        .filter(move |form| form != value);
     iter::once(value.to_string()).chain(others).map(String::into_bytes)
 }
 
