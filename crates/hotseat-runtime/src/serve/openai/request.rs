@@ -213,12 +213,9 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
     if let Some(CompletionMessage::User(text)) = messages.last() {
         check_user_text(&format!("messages[{last_place}].content"), text)?;
     }
+    let tool_choice = if written.tool_choice == "none" { ToolChoice::None } else { ToolChoice::Auto };
     let mut tools = Vec::new();
-    let (tool_choice, wanted) = match written.tool_choice == "none" {
-        true => (ToolChoice::None, Vec::new()),
-        false => (ToolChoice::Auto, written.tools),
-    };
-    for (index, value) in wanted.into_iter().enumerate() {
+    for (index, value) in written.tools.into_iter().enumerate() {
         let at = format!("tools[{index}]");
         let WireChatTool { r#type, function } = parse_member(&at, value)?;
         let (Some(function), "function") = (function, r#type.as_str()) else {

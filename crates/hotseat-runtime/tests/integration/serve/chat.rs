@@ -312,6 +312,33 @@ async fn calls_of_client_tools_are_declined_without_a_tool_choice() {
     }
 }
 
+/// The model may call a tool of the request although the client asks for none: it learns why there is no result.
+#[tokio::test]
+async fn calls_of_tools_of_the_request_are_declined_without_a_tool_choice() {
+    for stream in [false, true] {
+        let model = scripted([
+            Rule::new().user("paint").call_tool("pick", json!({})).always(),
+            Rule::new()
+                .tool_result("pick")
+                .result_failed(true)
+                .say("Not painted: {{ result.message }}")
+                .always(),
+        ]);
+        let served = serve(&persona("Helper"), model).await;
+        let mut chat = ChatClient::new(&served, "helper", stream);
+        chat.tools = pick();
+        chat.tool_choice = json!("none");
+        let choice = chat.say("paint it").await;
+        let words = "Not painted: the client does not run tools for this answer";
+        assert_eq!(choice["message"]["content"], words, "{choice}");
+        chat.tools = json!([{"type": "custom", "custom": {"name": "pick"}}]);
+        chat.messages.push(json!({"role": "user", "content": "paint it"}));
+        let (status, refused) = chat.send_rejected().await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(refused.contains("must be of type `function`"), "{refused}");
+    }
+}
+
 #[tokio::test]
 async fn agent_tools_are_hidden() {
     for stream in [false, true] {
