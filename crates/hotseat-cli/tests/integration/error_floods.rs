@@ -115,3 +115,17 @@ fn truncates_multi_megabyte_message() {
     assert_bounded(&project, &["test", "a_test.ts"], "more bytes)");
     assert_bounded(&project, &["test", "--json", "a_test.ts"], "more bytes)");
 }
+
+#[test]
+fn annotations_of_long_errors_are_bounded() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().error(&"x".repeat(1_000_000), None)
+    });
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let output = project.command(&["test"]).env("GITHUB_ACTIONS", "true").run();
+    assert_eq!(output.code, 1, "{}", output.stderr.len());
+    let annotation =
+        output.stdout.lines().chain(output.stderr.lines()).find(|line| line.starts_with("::error "));
+    let annotation = annotation.expect("a failed case has an annotation");
+    assert!(annotation.contains("xxx") && annotation.len() < 20_000, "{} bytes", annotation.len());
+}

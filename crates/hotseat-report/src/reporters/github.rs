@@ -9,8 +9,11 @@ use hotseat_trace::{ResultLabel, VerdictStatus};
 use super::Reporter;
 use super::ci_commands::CommandGuard;
 use super::failures::labelled_message;
-use hotseat_document::{SourceSpan, visible_char};
+use hotseat_document::{SourceSpan, excerpt, visible_char};
 use hotseat_engine::run::{Attempt, AttemptStatus, CaseOutcome, CaseStability, SweepReport, SweepRow};
+
+/// Maximum number of characters of a message, and of its details.
+const MAX_SHOWN_CHARS: usize = 4000;
 
 /// Reporter that writes workflow commands. GitHub limits the number of annotations, so each case has at most
 /// one.
@@ -46,10 +49,11 @@ impl<W: Write + Send> Reporter for GitHubReporter<W> {
         };
         let failed_check = attempt.checks.iter().find(|checked| checked.fails());
         let place = failed_check.map_or(&attempt.case_ref.case.place, |checked| &checked.check.place);
-        let message = match detail {
-            Some(detail) => format!("{message}\n{detail}"),
-            None => message,
-        };
+        let mut message = excerpt(&message, MAX_SHOWN_CHARS).into_owned();
+        if let Some(detail) = detail {
+            message.push('\n');
+            message.push_str(&excerpt(detail, MAX_SHOWN_CHARS));
+        }
         let command = format!(
             "::{level} file={},line={},col={},title={}::{}\n",
             escape_property(&self.path(attempt, place)),
@@ -76,7 +80,7 @@ impl<W: Write + Send> Reporter for GitHubReporter<W> {
             let command = format!(
                 "::error title={}::{}\n",
                 escape_property(&format!("{} (sweep of faults)", rows[0].case)),
-                escape_data(&lines.collect::<Vec<_>>().join("\n")),
+                escape_data(&excerpt(&lines.collect::<Vec<_>>().join("\n"), MAX_SHOWN_CHARS)),
             );
             self.out.write_all(command.as_bytes())?;
         }
