@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use hotseat_document::{Diagnostic, SourceSpan, SourceText};
-use hotseat_report::ReportReadError;
 use hotseat_report::compare::{
     ComparisonRules, ReportRun, compare, read_report, read_saved_run, write_json, write_text,
 };
 use hotseat_report::reporters::ReportFormat;
+use hotseat_report::{ReportPlace, ReportReadError};
 
 use crate::args::CompareArgs;
 use crate::context::CliContext;
@@ -78,15 +78,26 @@ pub fn is_report(path: &Path) -> bool {
 /// Describes why a report cannot be read, at its place if it has one.
 pub fn invalid_report(named: &str, error: &ReportReadError) -> Diagnostic {
     match error {
-        ReportReadError::MoreThanOneRun { words, line, column, excerpt } => {
-            let source = SourceText::starting_at(named, excerpt.as_str(), *line, *column);
+        ReportReadError::MoreThanOneRun { words, place } => {
             let help = "write each run to a report of its own with `hotseat test -o FILE.json`";
-            Diagnostic::new(words).at(SourceSpan::new(&source, 0..1)).help(help)
+            Diagnostic::new(words).at(place_in_report(named, place)).help(help)
+        }
+        ReportReadError::InvalidResult { words, place } => {
+            let message = format!("this is not the result of a case: {words}");
+            Diagnostic::new(message).at(place_in_report(named, place)).help(REPORT_HELP)
+        }
+        ReportReadError::LaterFormat(_) => {
+            Diagnostic::new(format!("{named}: {error}")).help("update Hotseat, or write the report again")
         }
         ReportReadError::NotJson(_) | ReportReadError::NoReport { .. } => {
             Diagnostic::new(format!("{named}: {error}")).help(REPORT_HELP)
         }
     }
+}
+
+fn place_in_report(named: &str, place: &ReportPlace) -> SourceSpan {
+    let source = SourceText::starting_at(named, place.excerpt.as_str(), place.line, place.column);
+    SourceSpan::new(&source, 0..1)
 }
 
 fn load_report(named: &str, path: &Path) -> Result<ReportRun, Diagnostic> {

@@ -19,4 +19,4 @@ pub mod store;
 #[cfg(feature = "viewer")]
 pub mod view;
 
-pub use report_file::ReportReadError;
+pub use report_file::{ReportPlace, ReportReadError};

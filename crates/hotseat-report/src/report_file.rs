@@ -4,6 +4,8 @@ use hotseat_document::json::JsonReadError;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use crate::reporters::record::VERSION;
+
 /// The file is not a run report, or is truncated.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportReadError {
@@ -16,18 +18,36 @@ pub enum ReportReadError {
         /// Description of the error.
         words: String,
     },
+    /// A part of the report is not the result of a case.
+    #[error("line {} column {}: this is not the result of a case: {words}", .place.line, .place.column)]
+    InvalidResult {
+        /// Description of the error.
+        words: String,
+        /// The part.
+        place: ReportPlace,
+    },
     /// The file has more results than one run.
-    #[error("line {line} column {column}: {words}")]
+    #[error("line {} column {}: {words}", .place.line, .place.column)]
     MoreThanOneRun {
         /// Description of what is there twice.
         words: String,
-        /// Line of the second one, counted from 1.
-        line: u32,
-        /// Column of the second one, counted in characters from 1.
-        column: u32,
-        /// Start of the second one.
-        excerpt: String,
+        /// The second one.
+        place: ReportPlace,
     },
+    /// A later version of Hotseat wrote the file in another format.
+    #[error("this report has the format {0}, and this version of Hotseat reads {known}", known = VERSION)]
+    LaterFormat(String),
+}
+
+/// Place of a part of a report.
+#[derive(Debug)]
+pub struct ReportPlace {
+    /// Its line, counted from 1.
+    pub line: u32,
+    /// Its column, counted in characters from 1.
+    pub column: u32,
+    /// Its start.
+    pub excerpt: String,
 }
 
 /// Maximum length of an excerpt in bytes.
@@ -36,13 +56,29 @@ const MAX_EXCERPT_BYTES: usize = 400;
 impl ReportReadError {
     /// Error at `part` of a report: it is there a second time.
     pub(crate) fn more_than_one_run(report: &[u8], part: &str, words: String) -> Self {
+        ReportReadError::MoreThanOneRun { words, place: ReportPlace::new(report, part) }
+    }
+
+    /// Adds the place of a result that cannot be read.
+    pub(crate) fn in_result(self, report: &[u8], result: ReportResult<'_>) -> Self {
+        match self {
+            ReportReadError::NoReport { words } => {
+                ReportReadError::InvalidResult { words, place: ReportPlace::new(report, result.0) }
+            }
+            other => other,
+        }
+    }
+}
+
+impl ReportPlace {
+    /// Creates the place of a part of a report.
+    fn new(report: &[u8], part: &str) -> Self {
         let start = (part.as_ptr() as usize).saturating_sub(report.as_ptr() as usize).min(report.len());
         let before = String::from_utf8_lossy(without_byte_order_mark(&report[..start]));
         let last_line = before.rsplit('\n').next().unwrap_or_default();
         let count = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
         let first_line = part.lines().next().unwrap_or_default();
-        ReportReadError::MoreThanOneRun {
-            words,
+        ReportPlace {
             line: count(before.matches('\n').count()),
             column: count(last_line.chars().count()),
             excerpt: first_line[..first_line.floor_char_boundary(MAX_EXCERPT_BYTES)].to_string(),
@@ -58,7 +94,11 @@ fn without_byte_order_mark(text: &[u8]) -> &[u8] {
 impl From<serde_json::Error> for ReportReadError {
     fn from(error: serde_json::Error) -> Self {
         match error.is_data() {
-            true => ReportReadError::NoReport { words: error.to_string() },
+            true => {
+                let (words, place) =
+                    (error.to_string(), format!(" at line {} column {}", error.line(), error.column()));
+                ReportReadError::NoReport { words: words.strip_suffix(&place).unwrap_or(&words).to_string() }
+            }
             false => ReportReadError::NotJson(error.into()),
         }
     }
@@ -135,7 +175,11 @@ pub(crate) fn read_parts<'t>(
                 let words = "another run starts here, and a report has one run".to_string();
                 ReportReadError::more_than_one_run(text, value, words)
             })?;
-            each(part)
+            let result = if let ReportPart::Result(result) = &part { Some(*result) } else { None };
+            each(part).map_err(|error| match result {
+                Some(result) => error.in_result(text, result),
+                None => error,
+            })
         })?;
     }
     match is_report {
@@ -153,6 +197,9 @@ fn read_value<'t>(
         return Err(ReportReadError::NoReport { words: "it is not a JSON object".to_string() });
     }
     let head: ReportContent<'t> = serde_json::from_str(text)?;
+    let version =
+        head.version.as_ref().or(head.metadata.as_ref().and_then(|metadata| metadata.version.as_ref()));
+    check_format(version)?;
     match head.r#type.as_deref() {
         Some("result") => each(ReportPart::Result(ReportResult(text)))?,
         Some("start") => {
@@ -175,10 +222,23 @@ fn read_value<'t>(
     Ok(true)
 }
 
+/// Fails if a report has a format that a later version of Hotseat writes.
+fn check_format(version: Option<&String>) -> Result<(), ReportReadError> {
+    let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u64>().ok());
+    match version {
+        Some(version) if major(version) > major(VERSION) => {
+            Err(ReportReadError::LaterFormat(version.clone()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// A whole report, or a line with data of the run.
 #[derive(serde::Deserialize)]
+#[serde(expecting = "an object")]
 struct ReportContent<'t> {
     r#type: Option<String>,
+    version: Option<String>,
     #[serde(borrow)]
     results: Option<Vec<&'t RawValue>>,
     summary: Option<SummaryContent>,
@@ -191,6 +251,7 @@ struct ReportContent<'t> {
 }
 
 #[derive(Default, serde::Deserialize)]
+#[serde(expecting = "an object")]
 struct SummaryContent {
     #[serde(default)]
     interrupted: bool,
@@ -199,6 +260,8 @@ struct SummaryContent {
 }
 
 #[derive(serde::Deserialize)]
+#[serde(expecting = "an object")]
 struct MetadataContent {
+    version: Option<String>,
     started_at: Option<String>,
 }

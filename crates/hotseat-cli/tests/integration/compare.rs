@@ -632,3 +632,34 @@ fn changed_functions_and_judges_are_noted() {
     assert!(flat.contains("no recorded answer, and judges are not asked"), "{again}");
     assert_eq!(again.code, 1, "{again}");
 }
+
+/// Content that this version cannot read must not count as a failed case.
+#[test]
+fn unreadable_results_are_errors_with_their_place() {
+    let good = json!({"results": [{"id": "a", "status": "passed"}]}).to_string();
+    let project = Project::empty().file("good.json", &good);
+    let later = r#"{"metadata": {"version": "99.0"}, "results": []}"#;
+    for (report, expected) in [
+        (
+            "{\"results\": [\n  {\"id\": \"a\", \"status\": \"zzz\"}\n]}",
+            &["unknown status `zzz`", "bad.json:2:3", "help: name a report written by"][..],
+        ),
+        ("{\"results\": [3]}", &["integer `3`, expected an object", "bad.json:1:14", "help: "]),
+        (later, &["bad.json: this report has the format 99.0", "help: update Hotseat"]),
+    ] {
+        project.workspace.file("bad.json", report);
+        let compared = project.hotseat(&["compare", "good.json", "bad.json"]);
+        assert_eq!(compared.code, 2, "{compared}");
+        for words in expected {
+            assert!(compared.stderr.contains(words), "{words}: {compared}");
+        }
+        assert!(!compared.stderr.contains("struct"), "{compared}");
+    }
+    for report in ["{\"results\": [3]}", later] {
+        project.workspace.file("bad.json", report);
+        let extracted = project.hotseat(&["extract", "bad.json", "-o", "out"]);
+        assert_eq!(extracted.code, 2, "{extracted}");
+        assert!(extracted.stderr.contains("help: "), "{extracted}");
+        assert!(!extracted.stderr.contains("struct"), "{extracted}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hotseat_trace::{LabelCounts, VerdictStatus};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -66,10 +67,10 @@ pub struct StoppingRule {
     pub max_runs: usize,
 }
 
-/// Reads a status. Those of other versions count as not run.
+/// Reads a status.
 pub(super) fn read_status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VerdictStatus, D::Error> {
     let name = String::deserialize(deserializer)?;
-    Ok(VerdictStatus::from_name(&name).unwrap_or_default())
+    VerdictStatus::from_name(&name).ok_or_else(|| D::Error::custom(format!("unknown status `{name}`")))
 }
 
 /// Attempt at a case.
@@ -106,6 +107,7 @@ pub struct AttemptFigures {
 
 /// Turn of a conversation.
 #[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(expecting = "an object")]
 pub struct ReportTurn {
     /// Input of the user.
     #[serde(rename = "input")]
@@ -130,6 +132,7 @@ pub struct ReportTurn {
 
 /// Tool call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(expecting = "an object")]
 pub struct ReportCall {
     /// Name of the tool.
     #[serde(rename = "name")]

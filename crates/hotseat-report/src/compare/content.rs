@@ -11,6 +11,7 @@ use super::cases::{
 };
 
 #[derive(Default, Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct AttemptContent {
     pub run: Option<usize>,
     pub attempt: Option<usize>,
@@ -32,6 +33,7 @@ pub(super) struct AttemptContent {
 
 /// Failure of an attempt. Reports of other versions may have other kinds and faults.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct FailureContent {
     #[serde(default)]
     pub kind: String,
@@ -41,6 +43,7 @@ pub(super) struct FailureContent {
 
 /// Usage of an attempt, if reported.
 #[derive(Default, Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct UsageContent {
     pub total_tokens: Option<f64>,
     pub cost: Option<f64>,
@@ -48,6 +51,7 @@ pub(super) struct UsageContent {
 
 /// Result of a declared reliability.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct ReliabilityContent {
     pub rate: f64,
     pub confidence: f64,

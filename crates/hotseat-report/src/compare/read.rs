@@ -34,6 +34,7 @@ pub fn read_report(text: &[u8], shown: &str) -> Result<ReportRun, ReportReadErro
 
 /// The compared members of a result.
 #[derive(serde::Deserialize)]
+#[serde(expecting = "an object")]
 struct ResultContent {
     id: String,
     #[serde(default)]
@@ -63,6 +64,7 @@ struct ResultContent {
 }
 
 #[derive(Default, serde::Deserialize)]
+#[serde(expecting = "an object")]
 struct FingerprintsContent {
     asked: Option<String>,
     checked: Option<String>,
@@ -174,7 +176,34 @@ mod tests {
         assert!(wrong("<testsuites/>").starts_with("this is not JSON (expected value at line 1 column 1"));
         assert_eq!(wrong(r#"{"id": "a"}"#), "this is not a run report: it has no results");
         assert_eq!(wrong(""), "this is not a run report: it has no results");
-        assert!(wrong(r#"{"results": [{"name": "a"}]}"#).contains("missing field `id`"));
+        assert_eq!(
+            wrong("{\"results\": [\n  {\"name\": \"a\"}]}"),
+            "line 2 column 3: this is not the result of a case: missing field `id`"
+        );
+        for (results, words) in [
+            ("[3]", "invalid type: integer `3`, expected an object"),
+            (r#"[{"id": "a", "status": "zzz"}]"#, "unknown status `zzz`"),
+            (
+                r#"[{"id": "a", "status": "passed", "run_details": [{"status": "ok"}]}]"#,
+                "unknown status `ok`",
+            ),
+        ] {
+            let message = wrong(&format!(r#"{{"results": {results}}}"#));
+            assert_eq!(message, format!("line 1 column 14: this is not the result of a case: {words}"));
+        }
+        assert_eq!(
+            wrong(r#"{"results": 3}"#),
+            "this is not a run report: invalid type: integer `3`, expected a sequence"
+        );
+        for later in
+            [r#"{"metadata": {"version": "99.0"}, "results": []}"#, r#"{"type": "start", "version": "99.0"}"#]
+        {
+            let message = wrong(later);
+            assert!(
+                message.starts_with("this report has the format 99.0, and this version of Hotseat reads ")
+            );
+        }
+        assert!(read_report(br#"{"metadata": {"version": "1.99"}, "results": []}"#, "x").is_ok());
         assert_eq!(wrong("[]"), "this is not a run report: it is not a JSON object");
     }
 }

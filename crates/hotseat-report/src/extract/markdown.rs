@@ -12,7 +12,7 @@ use crate::reporters::markdown::{escape_inline, fence, format_code};
 
 /// The shown members of a result. Other versions of the format may lack some.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "an object")]
 pub(super) struct ExtractedResult {
     id: String,
     name: String,
@@ -40,14 +40,14 @@ pub(super) struct ExtractedResult {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "an object")]
 struct ExtractedFailure {
     detail: Option<String>,
     stack_trace: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "an object")]
 struct ExtractedTurn {
     turn: usize,
     status: String,
@@ -60,13 +60,14 @@ struct ExtractedTurn {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct ExtractedRange {
     first: usize,
     last: usize,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "an object")]
 struct ExtractedCall {
     name: String,
     args: Value,
@@ -75,7 +76,7 @@ struct ExtractedCall {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "an object")]
 struct ExtractedCheck {
     passed: bool,
     soft: bool,
@@ -85,7 +86,7 @@ struct ExtractedCheck {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "an object")]
 struct ExtractedCheckpoint {
     id: String,
     passed: bool,

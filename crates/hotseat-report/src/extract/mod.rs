@@ -69,7 +69,10 @@ pub fn extract_results(
             continue;
         }
         let (text, extension) = match format {
-            ExtractFormat::Markdown => (result_page(&result.read()?), "md"),
+            ExtractFormat::Markdown => {
+                let content = result.read().map_err(|error| error.in_result(report, *result))?;
+                (result_page(&content), "md")
+            }
             ExtractFormat::Json => (format!("{}\n", result.0), "json"),
         };
         let path = folder.join(format!("{name}.{extension}"));
@@ -80,6 +83,7 @@ pub fn extract_results(
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct CaseId {
     id: String,
     /// Index in the run.

@@ -19,7 +19,7 @@ use serde_json::Value;
 pub use self::attempts::AttemptLine;
 pub(crate) use self::declare::records;
 pub use self::fingerprint::CaseFingerprints;
-pub use self::format::{documented_message, ms, rfc3339};
+pub use self::format::{VERSION, documented_message, ms, rfc3339};
 #[cfg(feature = "store")]
 pub use self::run::AgentRecord;
 pub use self::run::{EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
