@@ -1082,3 +1082,18 @@ fn an_unknown_run_is_an_event_for_programs() {
     assert!(events[0].to_string().contains("there is no run `nope`"), "{output}");
     assert_eq!(events[1]["type"], "summary", "{output}");
 }
+
+/// Without a next step, or as if no run had been saved, these would mislead.
+#[test]
+fn what_is_in_the_place_of_saved_runs_is_named() {
+    let folder = Project::empty().file(".hotseat/runs.db/note", "");
+    let file = Project::empty().file(".hotseat", "");
+    for (project, words) in [(folder, "because this is a folder"), (file, ".hotseat is a file")] {
+        for args in [&["runs"][..], &["show", "last"]] {
+            let output = project.hotseat(args);
+            assert_eq!(output.code, 3, "{args:?}: {output}");
+            assert!(output.stderr.contains(words), "{args:?}: {output}");
+            assert!(output.stderr.contains("move it away, or name another file with --store"), "{output}");
+        }
+    }
+}

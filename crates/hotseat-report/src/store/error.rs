@@ -63,6 +63,10 @@ impl RunStoreError {
             Some(ErrorCode::NotADatabase) => {
                 RunStoreError::Unusable(format!("{}: {error}; {DAMAGE_HELP}", path.display()))
             }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RunStoreError::Unusable(format!(
+                "{}: {error}: another program uses it; try again when that has ended",
+                path.display()
+            )),
             _ => RunStoreError::Unusable(format!("{}: {error}", path.display())),
         }
     }
@@ -88,5 +92,24 @@ impl RunStoreError {
     /// A file or folder cannot be created or used.
     pub(crate) fn from_io(path: &Path, error: &std::io::Error) -> Self {
         RunStoreError::Unusable(format!("{}: {error}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn locked_file_has_a_next_step() {
+        let error = rusqlite::Error::SqliteFailure(
+            ffi::Error::new(ffi::SQLITE_BUSY),
+            Some("database is locked".into()),
+        );
+        assert_eq!(
+            RunStoreError::from_sqlite(Path::new("runs.db"), &error).to_string(),
+            "runs.db: database is locked: another program uses it; try again when that has ended"
+        );
     }
 }

@@ -133,6 +133,12 @@ pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStor
             // If this fails, the store is created in place below, or the error is reported there.
             let _ = create(path);
         }
+    } else if let Some(other) = occupied_path(path) {
+        let words = format!(
+            "there can be no saved runs in {}, because {other}: move it away, or name another file with --store",
+            path.display()
+        );
+        return Err(RunStoreError::Unusable(words));
     } else if !path.is_file() {
         let words = format!("there are no saved runs in {}: `hotseat test` saves them there", path.display());
         return Err(RunStoreError::NoRuns(words));
@@ -178,6 +184,15 @@ pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStor
         migrate(&mut connection).map_err(fail)?;
     }
     Ok(connection)
+}
+
+/// Says what is in the place of a store or of its folder, if that is something else.
+fn occupied_path(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| folder.is_file());
+    match folder {
+        Some(folder) => Some(format!("{} is a file", folder.display())),
+        None => path.is_dir().then(|| "this is a folder".to_string()),
+    }
 }
 
 /// Creates an empty store. It is made in a file beside it, which gets its name once it is complete: so no process sees a
