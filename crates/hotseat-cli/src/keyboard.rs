@@ -28,6 +28,8 @@ struct StdinLines {
     /// Session that was printed last, and the number of its turns printed so far.
     shown: Option<(String, usize)>,
     received: Option<mpsc::Receiver<InputLine>>,
+    /// True after a question at a terminal to which no answer came in time: what is typed then was meant for it.
+    is_late: bool,
 }
 
 impl KeyboardInput {
@@ -42,6 +44,9 @@ impl KeyboardInput {
     async fn ask(&self, prompt: HumanPrompt<'_>) -> HumanReply {
         let mut lines = self.lines.lock().await;
         if self.prints_prompts {
+            if std::mem::take(&mut lines.is_late) {
+                lines.discard_typed();
+            }
             self.show(&prompt, &mut lines.shown);
         }
         let until = Instant::now() + prompt.timeout;
@@ -59,7 +64,10 @@ impl KeyboardInput {
                     return HumanReply::Unreadable("a line of standard input is too long");
                 }
                 Ok(None) => return HumanReply::Unavailable(MissingHumanInput::InputEnded),
-                Err(_) => return HumanReply::Unavailable(MissingHumanInput::TimedOut),
+                Err(_) => {
+                    lines.is_late = self.prints_prompts;
+                    return HumanReply::Unavailable(MissingHumanInput::TimedOut);
+                }
             };
             match line.trim() {
                 "/end" => return HumanReply::End,
@@ -135,6 +143,14 @@ impl StdinLines {
     async fn next(&mut self, max_bytes: usize) -> Option<InputLine> {
         let lines = self.received.get_or_insert_with(|| read_lines(io::stdin(), max_bytes));
         lines.recv().await
+    }
+
+    /// Discards what was typed, also a line without its end.
+    fn discard_typed(&mut self) {
+        // Fails if standard input is no terminal any more.
+        #[cfg(unix)]
+        let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+        while self.received.as_mut().is_some_and(|lines| lines.try_recv().is_ok()) {}
     }
 }
 

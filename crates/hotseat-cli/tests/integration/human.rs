@@ -198,6 +198,23 @@ fn human_at_terminal_sees_conversation_and_answers() {
     assert!(output.stdout.contains("PASSED"), "{output}");
 }
 
+/// What a human has typed when the time is up was meant for this case, not for the next one.
+#[test]
+fn late_keys_answer_no_other_case() {
+    let agent = agent();
+    let first = case("first", json!({"interactive": {"enabled": true, "timeout": "3s"}}));
+    let held = project(&agent, &[first, case("second", json!({}))]);
+    let mut running = held.command(&["test", "--color", "never"]).terminal(60).timeout(TEST_TIMEOUT).spawn();
+    running.wait_for_stdout("You> ");
+    running.press_keys("an answer for the fir");
+    running.wait_for_stdout("second, turn 2");
+    running.type_line("250, please");
+    let output = running.wait();
+    assert!(output.code == 0 && output.stdout.contains("PASSED"), "{output}");
+    let said: Vec<String> = agent.requests().iter().map(FakeRequest::last_user_text).collect();
+    assert_eq!(said, ["A dinner", "A dinner", "250, please"], "{output}");
+}
+
 #[test]
 fn end_of_terminal_input_is_not_an_answer() {
     let agent = agent();
