@@ -17,9 +17,12 @@ impl RunFold<'_> {
             return;
         }
         let call = ReplyCall { id: id.clone(), trace_id: call.trace_id.clone() };
-        let mut open = self.open_texts.iter().filter(|(_, text)| text.role == "assistant");
-        match (open.next(), open.next()) {
-            (Some((message, text)), None) if text.subagent.as_ref() == subagent => {
+        let is_of_agent = |message: &&Arc<str>| {
+            self.open_texts.get(*message).is_some_and(|text| text.subagent.as_ref() == subagent)
+        };
+        let mut open = self.open_answers.iter();
+        match (open.next().filter(is_of_agent), open.next()) {
+            (Some(message), None) => {
                 self.thread.turn.calling_messages.push(CallingMessage { call, message: message.clone() });
             }
             _ => self.reply.add_unknown(call),
@@ -29,7 +32,7 @@ impl RunFold<'_> {
     /// Ends the reply if this was the last missing result of its calls.
     pub(super) fn add_result_to_reply(&mut self, id: &str) {
         if self.reply.add_result(id) {
-            let has_text = self.open_texts.iter().any(|(_, text)| text.role == "assistant");
+            let has_text = !self.open_answers.is_empty();
             self.thread.turn.calling_messages.extend(self.reply.end(has_text));
         }
     }

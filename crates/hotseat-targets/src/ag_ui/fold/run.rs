@@ -1,6 +1,6 @@
 //! State of a run while its events are folded.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_model::ArgumentsProgress;
@@ -101,6 +101,8 @@ pub struct RunFold<'t> {
     /// First error reported by the agent. Later runs do not clear it.
     pub(super) failed: Option<ErrorInfo>,
     pub(super) open_texts: IdMap<OpenText>,
+    /// Ids of the open texts of the assistant: each call looks for its message among them.
+    pub(super) open_answers: BTreeSet<Arc<str>>,
     /// Reasoning in order of its start; `None` once complete.
     pub(super) reasonings: Vec<Option<OpenReasoning>>,
     /// Indexes of the open reasoning, by id.
@@ -248,6 +250,7 @@ impl<'t> RunFold<'t> {
             is_abandoned: false,
             failed: None,
             open_texts: IdMap::default(),
+            open_answers: BTreeSet::new(),
             reasonings: Vec::new(),
             open_reasonings: HashMap::new(),
             open_calls: IdMap::default(),

@@ -35,6 +35,7 @@ impl RunFold<'_> {
         }
         if role == "assistant" {
             self.reply.begin_text();
+            self.open_answers.insert(e.message_id.clone());
         }
         let open = OpenText {
             role,
@@ -66,6 +67,7 @@ impl RunFold<'_> {
 
     pub(super) fn text_end(&mut self, id: &Arc<str>, metadata: wire::EventMetadata, out: PayloadSink<'_>) {
         let Some(mut open) = self.open_texts.remove(id) else { return };
+        self.open_answers.remove(id);
         open.text = joined(open.text);
         let message = self.thread.message_mut(id, &open.role);
         merge_metadata(message, metadata);
