@@ -18,7 +18,7 @@ impl RunFold<'_> {
         }
         let call = ReplyCall { id: id.clone(), trace_id: call.trace_id.clone() };
         let is_of_agent = |message: &&Arc<str>| {
-            self.open_texts.get(*message).is_some_and(|text| text.subagent.as_ref() == subagent)
+            self.open_texts.get(message).is_some_and(|text| text.subagent.as_ref() == subagent)
         };
         let mut open = self.open_answers.iter();
         match (open.next().filter(is_of_agent), open.next()) {
