@@ -37,7 +37,7 @@ impl StopSignal {
         self.sender.send_replace(true);
     }
 
-    /// Returns true if the signal was sent.
+    /// Returns true if the signal was sent. A script that asks does not hang.
     pub fn is_stopped(&self) -> bool {
         self.is_checked.store(true, Ordering::Relaxed);
         *self.sender.borrow()

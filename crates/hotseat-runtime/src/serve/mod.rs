@@ -16,4 +16,4 @@ pub use client::ServedAgent;
 pub use http::{AgentServer, ServeError};
 pub use line_input::{InputLine, read_lines};
 pub use lines::{MAX_LINE_BYTES, serve_lines};
-pub use options::{ServeOptions, parse_origin};
+pub use options::{OriginError, ServeOptions, parse_origin};

@@ -52,20 +52,32 @@ impl Default for ServeOptions {
 ///
 /// # Errors
 /// If no browser sends such an origin.
-pub fn parse_origin(text: &str) -> Result<String, String> {
+pub fn parse_origin(text: &str) -> Result<String, OriginError> {
     if matches!(text, "*" | "null") {
         return Ok(text.to_string());
     }
-    let expected =
-        "expected the scheme, host and port of pages, such as http://localhost:3000, or * for all pages";
     let url = Url::parse(text).ok().filter(|url| url.has_host() && !url.authority().contains('*'));
-    let url = url.ok_or_else(|| expected.to_string())?;
+    let url = url.ok_or(OriginError::NoOrigin)?;
     let is_bare = matches!(url.path(), "" | "/")
         && !url.authority().contains('@')
         && url.query().or(url.fragment()).is_none();
     let origin = format!("{}://{}", url.scheme(), url.authority().rsplit('@').next().unwrap_or_default());
     match is_bare {
         true => Ok(origin),
-        false => Err(format!("browsers send only scheme, host and port of a page: write {origin}")),
+        false => Err(OriginError::TooLong { origin }),
     }
+}
+
+/// A text that is no origin of pages.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OriginError {
+    /// It has no scheme or no host.
+    #[error("expected the scheme, host and port of pages, such as http://localhost:3000, or * for all pages")]
+    NoOrigin,
+    /// It has more than an origin, such as a path.
+    #[error("browsers send only scheme, host and port of a page: write {origin}")]
+    TooLong {
+        /// The origin in it.
+        origin: String,
+    },
 }
