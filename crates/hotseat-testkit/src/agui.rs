@@ -3,12 +3,10 @@
 //! A run lists its events in sending order:
 //!
 //! ```
-//! use hotseat_testkit::{FakeAgent, agui::FakeRun};
+//! use hotseat_testkit::FakeAgent;
 //! use serde_json::json;
-//! let agent = FakeAgent::start(|request| {
-//!     FakeRun::for_request(request)
-//!         .started()
-//!         .tool("call-1", "charge_card", &json!({"amount": 42.5}), Some(json!({"status": "approved"})))
+//! let agent = FakeAgent::with_run(|run, _| {
+//!     run.tool("call-1", "charge_card", &json!({"amount": 42.5}), Some(json!({"status": "approved"})))
 //!         .text("Payment approved.")
 //!         .finished()
 //! });
@@ -20,6 +18,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::error::TestkitError;
+use crate::fake_agent::FakeAgent;
 use crate::reply::{FakeReply, ReplyStep};
 use crate::request::FakeRequest;
 
@@ -173,6 +172,22 @@ impl FakeRequest {
     /// [`RunAgentInput::resume`] of this request.
     pub fn resume(&self) -> Vec<Value> {
         self.input().resume().to_vec()
+    }
+}
+
+impl FakeAgent {
+    /// Starts an agent that continues the started run of each request. Panics as [`FakeAgent::start`] and
+    /// [`FakeRun::for_request`].
+    pub fn with_run<R: Into<FakeReply>>(
+        handler: impl Fn(FakeRun, &FakeRequest) -> R + Send + Sync + 'static,
+    ) -> FakeAgent {
+        FakeAgent::start(move |request| handler(FakeRun::for_request(request).started(), request))
+    }
+
+    /// Starts an agent that answers every message with this text. Panics as [`FakeAgent::with_run`].
+    pub fn with_text(text: impl Into<String>) -> FakeAgent {
+        let text = text.into();
+        FakeAgent::with_run(move |run, _| run.text(&text).finished())
     }
 }
 

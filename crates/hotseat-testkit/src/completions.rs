@@ -93,6 +93,11 @@ pub fn complete_reply(message: Value, finish_reason: &str) -> FakeReply {
     )
 }
 
+/// Returns a complete response with this text.
+pub fn text_reply(text: &str) -> FakeReply {
+    complete_reply(json!({"role": "assistant", "content": text}), "stop")
+}
+
 /// Returns a chunk of the only choice.
 pub fn chunk(delta: Value, finish_reason: Option<&str>) -> Value {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish_reason});

@@ -1,6 +1,7 @@
 //! HTTP server that answers with the replies of a test's function.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -100,7 +101,7 @@ impl FakeAgent {
 
     /// Returns `http://127.0.0.1:PORT/`.
     pub fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        self.to_string()
     }
 
     /// Returns the port.
@@ -157,6 +158,13 @@ impl FakeAgent {
         let reached = self.shared.seen.wait(timeout, |seen| seen.gates_reached.contains(gate));
         let reached = reached.gates_reached.contains(gate);
         assert!(reached, "no reply reached the gate `{gate}` in {timeout:?}");
+    }
+}
+
+/// The address, as [`FakeAgent::url`] returns it: project files name agents with `endpoint: '{agent}'`.
+impl fmt::Display for FakeAgent {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "http://{}/", self.address)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Test support: scripted agents on real ports, and a folder to run binaries in.
 //!
 //! * [`FakeAgent`] sends the [`FakeReply`] that a test's function returns for each [`FakeRequest`].
-//! * [`agui`] builds AG-UI replies and parses AG-UI requests.
+//! * [`agui`] builds AG-UI replies and parses AG-UI requests; [`FakeAgent::with_run`] answers with them.
 //! * [`completions`] builds chat completion replies.
 //! * [`malformed`] generates answers that every parser must reject.
 //! * [`checkout`] is an example agent; the binary `checkout-agent` serves it.
@@ -9,8 +9,8 @@
 //! * [`TestWorkspace`] is a temporary folder in which programs run with a clean environment (on Unix).
 //!
 //! ```
-//! use hotseat_testkit::{FakeAgent, agui::FakeRun};
-//! let agent = FakeAgent::start(|request| FakeRun::for_request(request).started().text("Hello.").finished());
+//! use hotseat_testkit::FakeAgent;
+//! let agent = FakeAgent::with_text("Hello.");
 //! assert!(agent.url().starts_with("http://127.0.0.1:"));
 //! ```
 

@@ -32,15 +32,14 @@ fn over_ag_ui(run: impl Fn(FakeRun) -> FakeRun + Send + Sync + 'static) -> TestR
 
 fn over_chat(reply: FakeReply) -> TestRun {
     let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
-    let target = format!("target: {{ type: openai, base_url: '{}v1', model: small }}\n", server.url());
+    let target = format!("target: {{ type: openai, base_url: '{server}v1', model: small }}\n");
     Project::with_config(&target).suite("a", ABSENT).test(&[])
 }
 
 fn over_http(settings: &str, reply: FakeReply) -> TestRun {
     let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
     let target = format!(
-        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, {settings} }}\n",
-        server.url()
+        "target: {{ type: http, endpoint: '{server}', body: {{ text: '{{{{message}}}}' }}, {settings} }}\n"
     );
     Project::with_config(&target).suite("a", ABSENT).test(&[])
 }

@@ -19,11 +19,9 @@ fn project(agents: &[FakeAgent; 2], before: &str) -> Project {
     let [red, blue] = agents;
     Project::with_config(&format!(
         "{before}agents:
-  red: {{ type: openai, base_url: '{}', model: m, folder: red, assert: {{ text: {{ must_match: red }} }} }}
-  blue: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', assert: {{ text: {{ must_match: blue }} }} }}
-",
-        red.url(),
-        blue.url()
+  red: {{ type: openai, base_url: '{red}', model: m, folder: red, assert: {{ text: {{ must_match: red }} }} }}
+  blue: {{ type: http, endpoint: '{blue}', body: '{{{{message}}}}', assert: {{ text: {{ must_match: blue }} }} }}
+"
     ))
 }
 
@@ -93,7 +91,7 @@ fn suite_in_agent_folder_targets_that_agent() {
 #[test]
 fn single_agent_is_default_target() {
     let agent = echo_agent();
-    let project = Project::with_config(&format!("agents: {{ only: {{ endpoint: '{}' }} }}\n", agent.url()));
+    let project = Project::with_config(&format!("agents: {{ only: {{ endpoint: '{agent}' }} }}\n"));
     project.suite("a", HELLO).test(&[]).assert_all_passed();
 }
 
@@ -130,8 +128,7 @@ fn rejects_unknown_agent_names() {
 fn unused_agent_needs_no_variables() {
     let agent = echo_agent();
     let project = Project::with_config(&format!(
-        "target: here\nagents:\n  here: {{ endpoint: '{}' }}\n  there: {{ endpoint: '${{ENV.NOT_SET}}' }}\n",
-        agent.url()
+        "target: here\nagents:\n  here: {{ endpoint: '{agent}' }}\n  there: {{ endpoint: '${{ENV.NOT_SET}}' }}\n"
     ))
     .suite("a", HELLO);
     project.test(&[]).assert_all_passed();
@@ -147,9 +144,7 @@ fn starts_only_used_agents() {
         // The address answers only after the program has started, so a passing case proves that it was
         // started.
         format!(
-            "  {name}: {{ endpoint: '{}', folder: {name}, start: {{ command: [sh, start.sh, {name}], ready: '{}' }} }}\n",
-            agent.url(),
-            agent.url()
+            "  {name}: {{ endpoint: '{agent}', folder: {name}, start: {{ command: [sh, start.sh, {name}], ready: '{agent}' }} }}\n"
         )
     };
     let file = format!("agents:\n{}{}", start("red", &agents[0]), start("blue", &agents[1]));

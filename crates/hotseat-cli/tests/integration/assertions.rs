@@ -314,11 +314,9 @@ fn cut_arguments(request: &FakeRequest) -> FakeRun {
 /// Agents that encode arguments twice, and models of embedded agents that write invalid JSON, send a text.
 #[test]
 fn arguments_that_are_a_text_decide_nothing() {
-    let twice = FakeAgent::start(|request: &FakeRequest| {
+    let twice = FakeAgent::with_run(|run, _| {
         let arguments = json!(json!({"amount": 35}).to_string()).to_string();
-        FakeRun::for_request(request)
-            .started()
-            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"}))
+        run.raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"}))
             .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": arguments}))
             .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
             .raw_event(
@@ -1114,16 +1112,14 @@ assert:
 #[test]
 fn every_assertion_finds_forbidden_texts_in_secrets() {
     let secret = "sk-abcdefgh12345";
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(move |run, _| {
         let run = run.tool("c1", "send", &json!({"text": secret}), Some(json!({"sent": secret})));
-        run.text(&format!("your key is {secret}")).finished().reply()
+        run.text(&format!("your key is {secret}")).finished()
     });
     let config = format!(
-        "target: {{ endpoint: '{}' }}\ncriteria:\n  says_key: {{ description: It reveals a key, match: [{{ type: regex, pattern: sk- }}] }}\n  \
+        "target: {{ endpoint: '{agent}' }}\ncriteria:\n  says_key: {{ description: It reveals a key, match: [{{ type: regex, pattern: sk- }}] }}\n  \
          says_none: {{ description: It reveals no key, match: [{{ type: not_contains, value: sk- }}] }}\n  \
-         says_own: {{ description: It says the key, match: [{{ type: contains, value: '${{ENV.MY_API_KEY}}' }}] }}\n",
-        agent.url()
+         says_own: {{ description: It says the key, match: [{{ type: contains, value: '${{ENV.MY_API_KEY}}' }}] }}\n"
     );
     let forbidding = [
         "{ type: satisfy, criteria: says_key, negate: true }",
@@ -1174,10 +1170,9 @@ fn project_with_assertions(agent: &FakeAgent, blocks: &[&str]) -> Project {
 /// A number is what it was where a check is decided, although the recorded conversation has a text in its place.
 #[test]
 fn forbidden_numbers_are_found_in_redacted_secrets() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         let run = run.tool("c1", "a", &json!({"pin": 12345678}), Some(json!({"ok": true})));
-        run.text(r#"{"pin": 12345678}"#).finished().reply()
+        run.text(r#"{"pin": 12345678}"#).finished()
     });
     let violated = [
         "{ tools: { forbid_calls: [{ name: a, args_match: { pin: 12345678 } }] } }",
@@ -1209,10 +1204,10 @@ fn forbidden_numbers_are_found_in_redacted_secrets() {
 /// Paths with conditions and schemas reject what the agent sent, not the mark in its place.
 #[test]
 fn paths_and_schemas_find_what_they_forbid_in_redacted_secrets() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, _| {
         let items = json!({"text": "the key sk-abcdefgh12345-abcdefgh12345-abcdefgh12345", "id": 1});
         let said = json!({"items": [items, {"text": "no", "id": 2}], "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345": 1});
-        FakeRun::for_request(request).started().text(&said.to_string()).finished().reply()
+        run.text(&said.to_string()).finished()
     });
     let violated = [
         "[{ type: json_path, path: \"$.items[?search(@.text, 'sk-')]\", negate: true }]",
@@ -1243,18 +1238,14 @@ fn paths_and_schemas_find_what_they_forbid_in_redacted_secrets() {
 /// The results of tools and the state are searched, too.
 #[test]
 fn paths_find_what_they_forbid_in_redacted_results_and_states() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         let run = run.tool(
             "c1",
             "read",
             &json!({}),
             Some(json!({"note": "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345"})),
         );
-        run.state(json!({"memo": "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345"}))
-            .text("Done.")
-            .finished()
-            .reply()
+        run.state(json!({"memo": "sk-abcdefgh12345-abcdefgh12345-abcdefgh12345"})).text("Done.").finished()
     });
     let blocks = [
         "[{ type: json_path, path: \"$[?search(@, '^sk-')]\", negate: true }]",
@@ -1281,9 +1272,8 @@ fn forbidden_texts_are_found_in_encoded_secrets() {
     ];
     for (form, pattern) in forms {
         let said = format!("here: {form}");
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
-            run.tool("c1", "a", &json!({"t": said}), None).text(&said).finished().reply()
+        let agent = FakeAgent::with_run(move |run, _| {
+            run.tool("c1", "a", &json!({"t": said}), None).text(&said).finished()
         });
         let blocks = [
             format!("{{ text: {{ must_not_match: '{pattern}' }} }}"),
@@ -1310,8 +1300,7 @@ fn forbidden_texts_are_found_in_encoded_secrets() {
 fn a_criterion_that_a_redacted_secret_violates_says_which_part() {
     let agent = FakeAgent::start(agent_saying("your key is sk-abcdefgh12345"));
     let config = format!(
-        "target: {{ endpoint: '{}' }}\ncriteria:\n  safe: {{ description: It reveals no key, match: [{{ type: contains, value: key }}, {{ type: not_contains, value: sk- }}] }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\ncriteria:\n  safe: {{ description: It reveals no key, match: [{{ type: contains, value: key }}, {{ type: not_contains, value: sk- }}] }}\n"
     );
     let suite = "name: a\nturns: [{ user: go }]\nassert: [{ type: satisfy, criteria: safe }]\n";
     let project = Project::with_config(&config).suite("a", suite);
@@ -1324,9 +1313,8 @@ fn a_criterion_that_a_redacted_secret_violates_says_which_part() {
 
 #[test]
 fn failures_by_a_redacted_secret_say_so() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        run.tool("c1", "a", &json!({"t": "sk-abcdefgh12345"}), None).text("done").finished().reply()
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool("c1", "a", &json!({"t": "sk-abcdefgh12345"}), None).text("done").finished()
     });
     let project = project_with_assertions(
         &agent,
@@ -1423,11 +1411,11 @@ fn ag_ui_keeps_text_next_to_calls() {
     ];
     for (events, passes, words) in rows {
         let shown = format!("{events:?}");
-        let agent = FakeAgent::start(move |request| {
+        let agent = FakeAgent::with_run(move |run, _| {
             let events = events.iter().flatten().cloned();
-            events.fold(FakeRun::for_request(request).started(), FakeRun::raw_event).finished()
+            events.fold(run, FakeRun::raw_event).finished()
         });
-        let (passed, found) = check_text_with_tool_calls(&format!("endpoint: '{}'", agent.url()));
+        let (passed, found) = check_text_with_tool_calls(&format!("endpoint: '{agent}'"));
         assert!(passed == passes && found.contains(words), "{shown}: {found}");
     }
 }
@@ -1447,10 +1435,8 @@ fn other_adapters_keep_text_next_to_calls() {
     for (text, passes) in [("Let me look.", false), ("", true)] {
         let agent = completions(text);
         let tools = "tools: [{ name: look, answers: [{ content: 1 }] }]";
-        let (passed, found) = check_text_with_tool_calls(&format!(
-            "type: openai, base_url: '{}', model: m, {tools}",
-            agent.url()
-        ));
+        let (passed, found) =
+            check_text_with_tool_calls(&format!("type: openai, base_url: '{agent}', model: m, {tools}"));
         assert_eq!(passed, passes, "{found}");
     }
     // Undecidable for interfaces that return one text and all calls of the turn.
@@ -1460,8 +1446,7 @@ fn other_adapters_keep_text_next_to_calls() {
     for (calls, passes) in [(json!([{"name": "look", "result": 1}]), false), (json!([]), true)] {
         let agent = reply(calls);
         let map = "map: { reply: $.text, tool_calls: '$.calls[*]' }, body: '{{message}}'";
-        let (passed, found) =
-            check_text_with_tool_calls(&format!("type: http, endpoint: '{}', {map}", agent.url()));
+        let (passed, found) = check_text_with_tool_calls(&format!("type: http, endpoint: '{agent}', {map}"));
         assert_eq!(passed, passes, "{found}");
     }
     for (assertion, words) in [
@@ -1513,15 +1498,12 @@ fn a_list_in_prose_is_read() {
 /// A state stays until the agent sends another one.
 #[test]
 fn the_state_lasts_over_turns_without_a_state_event() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.input().messages().len() {
-            1 => run
-                .raw_event(json!({"type": "STATE_SNAPSHOT", "snapshot": {"status": "draft"}}))
-                .text("Saved.")
-                .finished(),
-            _ => run.text("Yes.").finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.input().messages().len() {
+        1 => run
+            .raw_event(json!({"type": "STATE_SNAPSHOT", "snapshot": {"status": "draft"}}))
+            .text("Saved.")
+            .finished(),
+        _ => run.text("Yes.").finished(),
     });
     let is_draft = json!({"type": "json_path", "path": "$.status", "value": "draft"});
     let case = json!({"id": "a", "turns": [{"input": "save"}, {"input": "saved?", "assert": [is_draft]}]});

@@ -1,5 +1,4 @@
 //! Usage and costs: reported by agents, priced by the project, limited by budgets.
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
@@ -221,8 +220,7 @@ fn unreported_tokens_of_embedded_agents_decide_no_budget() {
         )
     });
     let agent = format!(
-        "name: Clerk\nconnector: m\nconnectors:\n  m: {{ type: openai, base_url: '{}v1', model: m-1, stream: false, price: {{ input: 3, output: 15, cached_input: 1 }} }}\n",
-        model.url()
+        "name: Clerk\nconnector: m\nconnectors:\n  m: {{ type: openai, base_url: '{model}v1', model: m-1, stream: false, price: {{ input: 3, output: 15, cached_input: 1 }} }}\n"
     );
     let mut suite = String::new();
     for said in ["full", "half", "first", "zero", "uncounted", "none"] {
@@ -256,7 +254,7 @@ fn zero_tokens_for_a_reply_leave_budgets_undecided() {
             let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
             FakeReply::json(200, &json!({"choices": [choice], "usage": usage}))
         });
-        let config = format!("target: {{ type: openai, base_url: '{}v1', model: m }}\n", server.url());
+        let config = format!("target: {{ type: openai, base_url: '{server}v1', model: m }}\n");
         let suite = "name: a\nturns: [{ user: hi, assert: { budget: { max_tokens: 100 } } }]\n---\nname: b\nturns: [{ user: hi, assert: { budget: { max_cost: 1 } } }]\n";
         let tested = Project::with_config(&config).suite("a", suite).test(&[]);
         for name in ["a", "b"] {
@@ -298,12 +296,11 @@ connectors:
         FakeReply::json(200, &reply)
     });
     let chat = Project::with_config(&format!(
-        "target: {{ type: openai, base_url: '{url}v1', model: cheap-1, stream: false }}
+        "target: {{ type: openai, base_url: '{server}v1', model: cheap-1, stream: false }}
 connectors:
-  cheap: {{ type: openai, base_url: '{url}v1', model: cheap-1, price: {{ input: 1000, output: 0 }} }}
-  dear: {{ type: openai, base_url: '{url}v1', model: dear-1, price: {{ input: 100000, output: 0 }} }}
-",
-        url = server.url()
+  cheap: {{ type: openai, base_url: '{server}v1', model: cheap-1, price: {{ input: 1000, output: 0 }} }}
+  dear: {{ type: openai, base_url: '{server}v1', model: dear-1, price: {{ input: 100000, output: 0 }} }}
+"
     ))
     .suite("a", suite);
     for project in [embedded, chat] {
@@ -400,8 +397,7 @@ fn uncountable_part_of_usage_leaves_budgets_undecided() {
 #[test]
 fn run_without_usage_leaves_budget_of_its_turn_undecided() {
     for reports in [0, 1] {
-        let agent = FakeAgent::start(move |request| {
-            let run = FakeRun::for_request(request).started();
+        let agent = FakeAgent::with_run(move |run, request| {
             let run = match request.index {
                 0 => run.tool_call("c", "pick", &json!({})),
                 _ => run.text("Red."),

@@ -1,6 +1,5 @@
 //! Failures of checks of tool calls name the arguments that differ, on every output.
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -8,8 +7,7 @@ use crate::common::{Project, TestRun};
 
 /// An agent that books in its answer to `book`, and calls `search` for anything else.
 fn booking_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| {
         let number = request.user_texts().len();
         let run = match request.last_user_text().as_str() {
             "book" => run
@@ -118,7 +116,7 @@ fn typed_arguments_are_compared_with_the_nearest_call() {
         );
     }
     let agent = booking_agent();
-    project.workspace.file("hotseat.yaml", &format!("target:\n  endpoint: {}\n", agent.url()));
+    project.workspace.file("hotseat.yaml", &format!("target:\n  endpoint: {agent}\n"));
     let narrow = project.command(&["test"]).env("COLUMNS", "40").run().stdout;
     assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
     assert!(narrow.contains("seats\n") && narrow.contains("expected 2\n"), "{narrow}");
@@ -235,9 +233,8 @@ fn a_sequence_shows_missing_calls_first_and_blames_no_allowed_ones() {
 /// `3500`, `3500.0` and `"^3500$"` mean the same number; a text is no number, and the message says so.
 #[test]
 fn numbers_compare_by_value() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let amount: Value = serde_json::from_str(&request.last_user_text()).expect("an amount");
-        let run = FakeRun::for_request(request).started();
         run.tool("c", "pay", &json!({ "amount": amount }), Some(json!("ok"))).text("Paid.").finished()
     });
     let note = "expected the number 3500, got the text \"3500\"";

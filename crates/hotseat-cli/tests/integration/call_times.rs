@@ -45,8 +45,7 @@ fn calls_of_one_document_have_no_times() {
     let answer = json!({"reply": "Done.", "calls": [{"name": "search"}, {"name": "pay"}]});
     let http = FakeAgent::start(move |_| FakeReply::json(200, &answer).first(ReplyStep::Pause(PAUSE)));
     let target = format!(
-        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: $.calls }} }}\n",
-        http.url()
+        "target: {{ type: http, endpoint: '{http}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: $.calls }} }}\n"
     );
     assert_unknown(&run(&target));
     let call =
@@ -55,8 +54,7 @@ fn calls_of_one_document_have_no_times() {
     let chat =
         FakeAgent::start(move |_| complete_reply(message.clone(), "stop").first(ReplyStep::Pause(PAUSE)));
     assert_unknown(&run(&format!(
-        "target: {{ type: openai, base_url: '{}', model: m, stream: false }}\n",
-        chat.url()
+        "target: {{ type: openai, base_url: '{chat}', model: m, stream: false }}\n"
     )));
 }
 
@@ -73,8 +71,7 @@ name: long
 turns: [{ user: hello, assert: { timing: { max_idle_ms: 60000 } } }]
 ";
     let target = format!(
-        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply }} }}\n",
-        agent.url()
+        "target: {{ type: http, endpoint: '{agent}', body: '{{{{message}}}}', map: {{ reply: $.reply }} }}\n"
     );
     let tested = Project::with_config(&target).suite("a", suite).test(&[]);
     let words = ["nothing shows the tool calls of the agent", "max_duration_ms"];
@@ -119,8 +116,7 @@ fn calls_that_arrive_with_their_results_have_no_start() {
             first.event(json!({"call": second})).event(json!({"text": "Done.", "end": true}))
         });
         let http = run(&format!(
-            "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', stream: sse, map: {{ reply: $.text, tool_calls: $.call, done: $.end }} }}\n",
-            agent.url()
+            "target: {{ type: http, endpoint: '{agent}', body: '{{{{message}}}}', stream: sse, map: {{ reply: $.text, tool_calls: $.call, done: $.end }} }}\n"
         ));
         [command, http]
     };
@@ -140,8 +136,7 @@ fn unknown_times_decide_no_criterion() {
         json!({"reply": "Done.", "calls": [{"name": "search", "args": {"n": "3"}}, {"name": "pay"}]});
     let http = FakeAgent::start(move |_| FakeReply::json(200, &answer).first(ReplyStep::Pause(PAUSE)));
     let target = format!(
-        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: {{ path: $.calls, arguments: $.args }} }} }}\n",
-        http.url()
+        "target: {{ type: http, endpoint: '{http}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: {{ path: $.calls, arguments: $.args }} }} }}\n"
     );
     let parts = [
         (
@@ -174,8 +169,7 @@ fn one_call_has_no_gap() {
     let answer = json!({"reply": "Done.", "calls": [{"name": "search"}]});
     let http = FakeAgent::start(move |_| FakeReply::json(200, &answer).first(ReplyStep::Pause(PAUSE)));
     let target = format!(
-        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: $.calls }} }}\n",
-        http.url()
+        "target: {{ type: http, endpoint: '{http}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: $.calls }} }}\n"
     );
     assert_eq!(run(&target).case("short gap")["status"], "passed");
 }
@@ -195,8 +189,7 @@ fn a_server_of_the_test_knows_the_times_of_its_calls() {
             .first(ReplyStep::Pause(PAUSE))
     });
     let target = format!(
-        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: '{{{{message}}}}'\n  map: {{ reply: $.reply, tool_calls: $.calls }}\n{BANK}",
-        agent.url()
+        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: '{{{{message}}}}'\n  map: {{ reply: $.reply, tool_calls: $.calls }}\n{BANK}"
     );
     let tested = run(&target);
     for name in ["long gap", "long idle time"] {
@@ -221,9 +214,7 @@ fn calls_without_an_end_last_until_their_last_part() {
     };
     let runs: [Box<dyn Fn(FakeRun) -> FakeRun + Send + Sync>; 2] = [Box::new(chunks), Box::new(open)];
     for calls in runs {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            calls(FakeRun::for_request(request).started()).text("Done.").finished()
-        });
+        let agent = FakeAgent::with_run(move |run, _| calls(run).text("Done.").finished());
         let tested = Project::with_agent(&agent).suite("a", SUITE).test(&[]);
         tested.assert_failure("short gap", "assertion", &["ms between search and pay"]);
         assert_eq!(tested.case("long gap")["status"], "passed", "{}", tested.output);
@@ -238,23 +229,21 @@ fn calls_of_a_message_snapshot_have_no_times() {
         messages.push(json!({"id": "a", "role": "assistant", "content": "Done.", "toolCalls": [call("c1", "search"), call("c2", "pay")]}));
         messages
     };
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
-        FakeRun::for_request(request).started().pause(PAUSE).messages_snapshot(messages(request)).finished()
+    let agent = FakeAgent::with_run(move |run, request| {
+        run.pause(PAUSE).messages_snapshot(messages(request)).finished()
     });
     assert_unknown(&Project::with_agent(&agent).suite("a", SUITE).test(&[]));
 }
 
 #[test]
 fn a_replay_knows_when_the_arguments_of_a_call_ended() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, _| {
         let event = |kind: &str, more: Value| {
             let mut event = json!({"type": kind, "toolCallId": "c1"});
             event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             event
         };
-        FakeRun::for_request(request)
-            .started()
-            .raw_event(event("TOOL_CALL_START", json!({"toolCallName": "search"})))
+        run.raw_event(event("TOOL_CALL_START", json!({"toolCallName": "search"})))
             .raw_event(event("TOOL_CALL_ARGS", json!({"delta": "{\"a\":1}"})))
             .pause(PAUSE)
             .text("Done.")

@@ -213,10 +213,10 @@ fn history_is_sent_unchanged_in_one_request() {
 
 #[test]
 fn repeated_history_calls_are_not_counted() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let mut all = request.input().messages().to_vec();
         all.push(json!({"id": "a", "role": "assistant", "content": "Done."}));
-        FakeRun::for_request(request).started().messages_snapshot(all).finished()
+        run.messages_snapshot(all).finished()
     });
     let history = json!([
         {"role": "user", "content": "Book it"},
@@ -403,10 +403,8 @@ fn turn_options_extend_case_options() {
     let agent = FakeAgent::start(echo);
     let case = json!({"id": "a", "options": {"connector": "one", "metadata": {"scenario": "x", "level": 1}},
         "turns": [{"input": "1"}, {"input": "2", "options": {"connector": "two", "metadata": {"level": 2}}}, {"input": "3"}]});
-    let project = Project::with_config(&format!(
-        "target:\n  endpoint: {}\n  forwardedProps: {{ tenant: T }}\n",
-        agent.url()
-    ));
+    let project =
+        Project::with_config(&format!("target:\n  endpoint: {agent}\n  forwardedProps: {{ tenant: T }}\n"));
     project.file("a.test.json", &case.to_string()).test(&[]).assert_all_passed();
     let forwarded: Vec<Value> =
         request_bodies(&agent).into_iter().map(|sent| sent["forwardedProps"].clone()).collect();
@@ -421,10 +419,10 @@ fn turn_options_extend_case_options() {
 
 /// An agent that answers by the user text, from a table.
 fn scripted(script: &'static [(&'static str, &'static str)]) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
+    FakeAgent::with_run(move |run, request| {
         let said = request.last_user_text();
         let answer = script.iter().find(|(user, _)| *user == said).map_or("Fine.", |(_, answer)| answer);
-        FakeRun::for_request(request).started().text(answer).finished()
+        run.text(answer).finished()
     })
 }
 
@@ -512,9 +510,8 @@ fn reports_waiting_agent() {
         ("asks", json!({"content": "How much?"}), "content_is_question"),
         ("done", json!({"content": "Submitted."}), "completed"),
     ];
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        let run = FakeRun::for_request(request).started();
         match said.as_str() {
             "tool" => run.tool("c", "ask_user", &json!({"q": "x"}), Some(json!("shown"))).finished(),
             "state" => run.state(json!({"awaiting_input": true})).text("Tell me.").finished(),
@@ -643,14 +640,10 @@ fn checkpoints_follow_conversation_order() {
 /// What nobody knows in one turn may be known in a later one.
 #[test]
 fn an_undecided_checkpoint_stays_open() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let messages = request.input().messages().to_vec();
         let x: Value = serde_json::from_str(messages.last().unwrap()["content"].as_str().unwrap()).unwrap();
-        FakeRun::for_request(request)
-            .started()
-            .tool("c", "a", &json!({"x": x}), Some(json!(1)))
-            .text("ok")
-            .finished()
+        run.tool("c", "a", &json!({"x": x}), Some(json!(1))).text("ok").finished()
     });
     let case = |id: &str, inputs: [&str; 2], required: bool| {
         let asserted = json!({"type": "tool_called", "name": "a", "where": {"x": {"at_least": 5}}});
@@ -814,17 +807,15 @@ fn file_errors_use_documented_messages() {
 
 #[test]
 fn result_lines_have_documented_members() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool(
-                "c",
-                "create_expense",
-                &json!({"amount": 3500}),
-                Some(json!({"expense": {"status": "submitted"}})),
-            )
-            .text("Please confirm?")
-            .finished()
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool(
+            "c",
+            "create_expense",
+            &json!({"amount": 3500}),
+            Some(json!({"expense": {"status": "submitted"}})),
+        )
+        .text("Please confirm?")
+        .finished()
     });
     let case = json!({"id": "T001", "name": "Flow", "tags": ["smoke"], "metadata": {"owner": "ann"}, "turns": [
         {"input": "Business travel, $3500", "assertions": [{"type": "tool_called", "name": "create_expense"}]},
@@ -867,12 +858,8 @@ fn result_lines_have_documented_members() {
 
 #[test]
 fn yaml_and_json_support_the_same_features() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool("c", "pay", &json!({"amount": 3}), Some(json!("approved")))
-            .text("Paid.")
-            .finished()
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool("c", "pay", &json!({"amount": 3}), Some(json!("approved"))).text("Paid.").finished()
     });
     let yaml = r#"
 name: in yaml
@@ -980,29 +967,24 @@ fn full_sample_suite_runs() {
     }
   ]
 }"#;
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.user_texts().len() {
-            1 => run.text("What type of expense would you like to submit?").finished(),
-            2 => run
-                .tool(
-                    "c1",
-                    "create_expense",
-                    &json!({"amount": 3500, "type": "travel"}),
-                    Some(json!({"expense": {"status": "draft"}})),
-                )
-                .finished(),
-            _ => run
-                .tool("c2", "submit_expense", &json!({}), Some(json!({"expense": {"status": "submitted"}})))
-                .text("Expense submitted. Reference: EXP-2025-001")
-                .finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.user_texts().len() {
+        1 => run.text("What type of expense would you like to submit?").finished(),
+        2 => run
+            .tool(
+                "c1",
+                "create_expense",
+                &json!({"amount": 3500, "type": "travel"}),
+                Some(json!({"expense": {"status": "draft"}})),
+            )
+            .finished(),
+        _ => run
+            .tool("c2", "submit_expense", &json!({}), Some(json!({"expense": {"status": "submitted"}})))
+            .text("Expense submitted. Reference: EXP-2025-001")
+            .finished(),
     });
     let simulator = FakeAgent::start(echo);
     let agents = format!(
-        "target: {{ endpoint: '{}' }}\nagents:\n  workers.test.user-simulator: {{ endpoint: '{}' }}\n",
-        agent.url(),
-        simulator.url()
+        "target: {{ endpoint: '{agent}' }}\nagents:\n  workers.test.user-simulator: {{ endpoint: '{simulator}' }}\n"
     );
     let tested = Project::with_config(&agents).file("a.test.jsonl", sample).test(&[]);
     tested.assert_all_passed();
@@ -1016,8 +998,7 @@ fn full_sample_suite_runs() {
 /// Nobody answers the agent, so the case is skipped, unless the agent has done what it must not.
 #[test]
 fn a_violated_prohibition_is_not_skipped() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         run.tool("c", "refund", &json!({}), Some(json!("paid")))
             .text("The password is 1. Shall I go on?")
             .finished()

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{
     FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, TestWorkspace, post_within,
 };
@@ -90,9 +89,9 @@ fn provider() -> FakeAgent {
 /// A role whose answers are numbered, so that each can be told from the others.
 fn role(answer: impl Fn(usize) -> Value + Send + Sync + 'static) -> FakeAgent {
     let asked = AtomicUsize::new(0);
-    FakeAgent::start(move |request: &FakeRequest| {
+    FakeAgent::with_run(move |run, _| {
         let answer = answer(asked.fetch_add(1, Ordering::Relaxed)).to_string();
-        FakeRun::for_request(request).started().text(&answer).finished()
+        run.text(&answer).finished()
     })
 }
 
@@ -124,7 +123,7 @@ impl Others {
         format!(
             "target:
   type: http
-  endpoint: {}
+  endpoint: {agent}
   headers: {{ x-model: '${{MODELS.main.url}}', x-bank: '${{MCP.bank.url}}' }}
   body: {{ text: '{{{{message}}}}' }}
   map: {{ reply: $.reply }}
@@ -133,7 +132,6 @@ judge: agents:judge
 models: {{ main: {{ type: relay, url: '{}', headers: {{ authorization: 'Bearer {KEY}' }} }} }}
 mcp: {{ bank: {{ type: proxy, url: '{}' }} }}
 ",
-            agent.url(),
             self.user.url(),
             self.judge.url(),
             self.provider.url(),
@@ -370,12 +368,11 @@ fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_questi
 
 /// An agent whose calls have results of their own, which a word of the user swaps.
 fn paying_agent(is_swapped: Arc<std::sync::atomic::AtomicBool>) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
+    FakeAgent::with_run(move |run, _| {
         let results = match is_swapped.load(Ordering::Relaxed) {
             true => ["declined", "paid"],
             false => ["paid", "declined"],
         };
-        let run = FakeRun::for_request(request).started();
         let run = run.tool("c1", "pay", &json!({"account": "A"}), Some(json!(results[0])));
         run.tool("c2", "pay", &json!({"account": "B"}), Some(json!(results[1]))).text("A is paid.").finished()
     })
@@ -386,9 +383,7 @@ fn results_that_belong_to_other_calls_are_another_question() {
     let is_swapped = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (agent, judge) = (paying_agent(is_swapped.clone()), judge());
     let config = format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ judge: {{ endpoint: '{}' }} }}\njudge: agents:judge\n",
-        agent.url(),
-        judge.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ judge: {{ endpoint: '{judge}' }} }}\njudge: agents:judge\n"
     );
     let suite = "name: a\nturns:\n  - user: Pay\n  - user: Well\n    assert: [{ type: agent, criteria: Tells the truth }]\n";
     let project = Project::with_config(&config).suite("a", suite);
@@ -404,20 +399,15 @@ fn results_that_belong_to_other_calls_are_another_question() {
 fn a_simulated_user_without_a_recorded_answer_fails_the_case() {
     let is_changed = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let changed = is_changed.clone();
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = FakeAgent::with_run(move |run, request| {
         let text = if changed.load(Ordering::Relaxed) { "Which one?" } else { "Which room?" };
-        let run = FakeRun::for_request(request).started();
         match request.last_user_text().contains("(0)") {
             true => run.text("Booked.").finished(),
             false => run.text(text).finished(),
         }
     });
     let user = user();
-    let config = format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\n",
-        agent.url(),
-        user.url()
-    );
+    let config = format!("target: {{ endpoint: '{agent}' }}\nagents: {{ user: {{ endpoint: '{user}' }} }}\n");
     let suite = "name: a\nsimulator: { use: user }\nturns: [{ user: A room }]\nassert: [{ type: contains, value: Booked }]\n";
     let project = Project::with_config(&config).suite("a", suite);
     project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
@@ -567,15 +557,13 @@ fn a_request_that_the_agent_gives_up_leaves_no_cassette() {
     let config = format!(
         "target:
   type: http
-  endpoint: {}
+  endpoint: {agent}
   headers: {{ x-model: '${{MODELS.main.url}}', x-bank: '${{MCP.bank.url}}' }}
   body: {{ text: '{{{{message}}}}' }}
   map: {{ reply: $.reply }}
-models: {{ main: {{ type: relay, url: '{}' }} }}
+models: {{ main: {{ type: relay, url: '{provider}' }} }}
 mcp: {{ bank: {{ type: proxy, command: [sh, -c, 'while read -r line; do :; done'] }} }}
-",
-        agent.url(),
-        provider.url()
+"
     );
     let suite = "name: model\nturns: [{ user: ask }]\n---\nname: server\nturns: [{ user: pay }]\n";
     let project = Project::with_config(&config).suite("a", suite);
@@ -602,18 +590,16 @@ fn a_provider_without_an_answer_is_named() {
     let config = format!(
         "target:
   type: http
-  endpoint: {}
+  endpoint: {agent}
   headers: {{ x-model: '${{MODELS.main.url}}' }}
   body: {{ text: '{{{{message}}}}' }}
   map: {{ reply: $.reply }}
-models: {{ main: {{ type: relay, url: '{}v1?key=secret-1' }} }}
-",
-        agent.url(),
-        provider.url()
+models: {{ main: {{ type: relay, url: '{provider}v1?key=secret-1' }} }}
+"
     );
     let project = Project::with_config(&config).suite("a", "name: a\nturns: [{ user: ask }]\n");
     let run = project.test(&["--record-cassettes", "cassettes"]);
-    let address = format!("the provider at {}v1 did not answer: ", provider.url());
+    let address = format!("the provider at {provider}v1 did not answer: ");
     let words = ["cannot record", "a request to `chat/completions` has no answer: ", &address];
     run.assert_failure("a", "test_error", &words);
     assert!(!run.failure("a").to_string().contains("secret-1"), "{:#}", run.failure("a"));
@@ -672,13 +658,12 @@ done
     let config = format!(
         "target:
   type: http
-  endpoint: {}
+  endpoint: {agent}
   headers: {{ x-bank: '${{MCP.bank.url}}' }}
   body: {{ text: '{{{{message}}}}' }}
   map: {{ reply: $.reply }}
 mcp: {{ bank: {{ type: proxy, command: [sh, bank.sh] }} }}
-",
-        agent.url()
+"
     );
     let suite = ["is_error", "rpc_error", "http", "disconnect", "lost_answer"].map(|fault| {
         format!(

@@ -346,8 +346,7 @@ read -r answer; printf '%s\\n' \"$answer\" >> seen.jsonl
 echo '{\"type\":\"text\",\"text\":\"Done.\"}'
 echo '{\"type\":\"done\"}'
 ";
-    let suite =
-        format!("name: a\ntools: [{{ name: confirm, url: '{}' }}]\nturns: [{{ user: go }}]\n", tools.url());
+    let suite = format!("name: a\ntools: [{{ name: confirm, url: '{tools}' }}]\nturns: [{{ user: go }}]\n");
     let project = script_project(agent).suite("a", &suite);
     project.test(&[]).assert_all_passed();
     assert_eq!(received_messages(&project), [json!({"type": "tool_result", "id": "c", "result": {"ok": 1}})]);

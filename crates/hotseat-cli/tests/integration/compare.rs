@@ -1,7 +1,6 @@
 //! Comparison of two runs.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
 use insta::assert_snapshot;
@@ -54,8 +53,7 @@ fn skipped_attempts_count_as_in_the_run() {
         })
         .collect();
     let config = format!(
-        "target:\n  type: http\n  endpoint: '{}'\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply, awaiting: $.waits }}\n",
-        agent.url()
+        "target:\n  type: http\n  endpoint: '{agent}'\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply, awaiting: $.waits }}\n"
     );
     let project = Project::with_config(&config).suite("a", &suite.join("---\n"));
     let options = ["--runs", "4", "--on-missing-input", "skip"];
@@ -179,14 +177,9 @@ fn single_extra_failure_is_significant_only_on_request() {
 /// conversation on.
 fn searching_agent(before: Value, after: Value) -> FakeAgent {
     let told = AtomicUsize::new(0);
-    FakeAgent::start(move |request| {
+    FakeAgent::with_run(move |run, _| {
         let arguments = if told.fetch_add(1, Ordering::SeqCst) == 0 { &before } else { &after };
-        let run = FakeRun::for_request(request).started().tool(
-            "c1",
-            "find",
-            &json!({"all": true}),
-            Some(json!("ok")),
-        );
+        let run = run.tool("c1", "find", &json!({"all": true}), Some(json!("ok")));
         let run = match arguments {
             Value::Null => run,
             arguments => run.tool("c2", "book", arguments, Some(json!("booked"))),
@@ -548,8 +541,7 @@ fn skip_reason(project: &Project, file: &str, from: &str, to: &str) -> Option<St
 #[test]
 fn judge_configuration_is_part_of_check_identity() {
     let agent = echo_agent();
-    let with =
-        |project: &str| Project::with_config(&format!("target:\n  endpoint: {}\n{project}", agent.url()));
+    let with = |project: &str| Project::with_config(&format!("target:\n  endpoint: {agent}\n{project}"));
     let checks = Some("different checks".to_string());
     let case = "name: a\nturns: [{ user: hello, timeout_ms: 20000, assert: [{ type: satisfy, criteria: polite }] }]\n";
 
@@ -602,10 +594,9 @@ fn changed_functions_and_judges_are_noted() {
         let answer = json!({"reasoning": "It is.", "satisfied": true});
         complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
     });
-    let connector = format!("{{ type: openai, base_url: '{}v1', model: small, stream: false }}", judge.url());
+    let connector = format!("{{ type: openai, base_url: '{judge}v1', model: small, stream: false }}");
     let project = Project::with_config(&format!(
-        "target:\n  endpoint: {}\nconnectors: {{ j: {connector} }}\njudge: connectors:j\ncriteria: {{ kind: Is it kind? }}\n",
-        agent.url()
+        "target:\n  endpoint: {agent}\nconnectors: {{ j: {connector} }}\njudge: connectors:j\ncriteria: {{ kind: Is it kind? }}\n"
     ))
     .suite("a", "name: a\nturns: [{ user: hello, assert: [{ type: script, use: scripts:f }, { type: satisfy, criteria: kind }] }]\n")
     .file("f.ts", "import { word } from './word.ts';\nexport default (said) => said.includes(word);\n")

@@ -211,13 +211,11 @@ fn connector_replaces_chat_completions_server() {
     let [server, other] =
         [0, 1].map(|_| FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop")));
     let file = format!(
-        "target: {{ type: openai, base_url: '{}v1', model: m, api_key: target-key-1, headers: {{ X-Team: blue }}, body: {{ max_tokens: 5 }} }}
+        "target: {{ type: openai, base_url: '{server}v1', model: m, api_key: target-key-1, headers: {{ X-Team: blue }}, body: {{ max_tokens: 5 }} }}
 connectors:
-  other: {{ type: openai, base_url: '{}v2', model: large, api_key: '${{ENV.OTHER}}', temperature: 0.5, max_tokens: 9, headers: {{ X-Org: red }}, extra: {{ seed: 3 }} }}
+  other: {{ type: openai, base_url: '{other}v2', model: large, api_key: '${{ENV.OTHER}}', temperature: 0.5, max_tokens: 9, headers: {{ X-Org: red }}, extra: {{ seed: 3 }} }}
   claude: {{ type: anthropic, model: c }}
-",
-        server.url(),
-        other.url()
+"
     );
     let case = json!({"id": "a", "turns": [
         {"input": "1"}, {"input": "2", "options": {"connector": "other"}}, {"input": "3", "options": {"connector": "small"}},
@@ -253,7 +251,7 @@ fn other_adapters_receive_connector_name() {
     Project::with_agent(&agent).suite("a", HELLO).test(&["-c", "large"]).assert_all_passed();
     assert_eq!(agent.requests()[0].json()["forwardedProps"]["options"], json!({"connector": "large"}));
     // A template without a placeholder for the model is rejected.
-    let target = format!("target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}' }}\n", agent.url());
+    let target = format!("target: {{ type: http, endpoint: '{agent}', body: '{{{{message}}}}' }}\n");
     let output = Project::with_config(&target).suite("a", HELLO).hotseat(&["test", "-c", "large"]);
     assert!(
         output.code == 2
@@ -308,7 +306,7 @@ fn chat_completions_get_their_own_members_and_ids_back() {
         0 => ChatCompletion::new().chunk(chunk(first.clone(), None)).finish("tool_calls"),
         _ => ChatCompletion::new().text("Shipped.").finish("stop"),
     });
-    let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+    let connector = format!("{{ type: openai, base_url: '{server}v1', model: m }}");
     agent_with_tool(&connector).test(&[]).assert_all_passed();
     let messages = server.requests()[1].json()["messages"].clone();
     let messages = messages.as_array().expect("a list");
@@ -333,7 +331,7 @@ fn anthropic_gets_its_own_reasoning_and_ids_back() {
         0 => reply(content.clone(), "tool_use"),
         _ => reply(json!([{"type": "text", "text": "Shipped."}]), "end_turn"),
     });
-    let connector = format!("{{ type: anthropic, base_url: '{}', model: m, api_key: k }}", server.url());
+    let connector = format!("{{ type: anthropic, base_url: '{server}', model: m, api_key: k }}");
     agent_with_tool(&connector).test(&[]).assert_all_passed();
     let messages = server.requests()[1].json()["messages"].clone();
     assert_eq!(messages[1]["content"][0], thinking);
@@ -346,7 +344,7 @@ fn anthropic_gets_its_own_reasoning_and_ids_back() {
 fn provider_errors_in_a_stream_fail_the_turn() {
     let run = |reply: FakeReply| {
         let server = FakeAgent::start(move |_| reply.clone());
-        let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+        let connector = format!("{{ type: openai, base_url: '{server}v1', model: m }}");
         agent_with_tool(&connector).test(&[])
     };
     let events = PROVIDER_ERRORS.map(|(event, _)| event);
@@ -378,7 +376,7 @@ fn a_stream_that_ends_within_an_event_fails_the_turn() {
             let (said, end) = (said.clone(), end.clone());
             move |_| FakeReply::sse().event(said.clone()).bytes(end.clone())
         });
-        let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+        let connector = format!("{{ type: openai, base_url: '{server}v1', model: m }}");
         let failure = agent_with_tool(&connector).test(&[]).failure("a").to_string();
         assert!(failure.contains("closed the stream after an incomplete event"), "{end}: {failure}");
     }
@@ -390,10 +388,8 @@ fn a_stream_that_ends_within_an_event_fails_the_turn() {
 fn address_and_body_of_a_connector_fit_the_server() {
     let server =
         FakeAgent::start(|_| complete_reply(json!({"role": "assistant", "content": "Hello."}), "stop"));
-    let connector = format!(
-        "{{ type: openai, base_url: '{}v1//', model: m, extra: {{ stream_options: null }} }}",
-        server.url()
-    );
+    let connector =
+        format!("{{ type: openai, base_url: '{server}v1//', model: m, extra: {{ stream_options: null }} }}");
     agent_with_tool(&connector).test(&[]).assert_all_passed();
     let request = &server.requests()[0];
     assert_eq!(request.path, "/v1/chat/completions");
@@ -403,7 +399,7 @@ fn address_and_body_of_a_connector_fit_the_server() {
 #[test]
 fn a_document_of_another_type_in_place_of_a_stream_is_named() {
     let server = FakeAgent::start(|_| FakeReply::text(200, r#"{"choices": []}"#));
-    let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+    let connector = format!("{{ type: openai, base_url: '{server}v1', model: m }}");
     let tested = agent_with_tool(&connector).test(&[]);
     let words = [
         "closed the stream without an end marker",
@@ -417,7 +413,7 @@ fn a_document_of_another_type_in_place_of_a_stream_is_named() {
 fn usage_is_read_where_providers_send_it() {
     for reply in usage_elsewhere() {
         let server = FakeAgent::start(move |_| reply.clone());
-        let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+        let connector = format!("{{ type: openai, base_url: '{server}v1', model: m }}");
         let tested = agent_with_tool(&connector).test(&[]);
         tested.assert_all_passed();
         let spent = &tested.case("a")["spent"];

@@ -1,7 +1,6 @@
 //! Console output of a run.
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::checkout::AgentFault;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput, interfaces};
+use hotseat_testkit::{FakeAgent, FakeReply, ProgramOutput, interfaces};
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -9,8 +8,7 @@ use crate::common::Project;
 
 /// The example agent with some additional answers.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| -> FakeReply {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| -> FakeReply {
         match request.last_user_text().as_str() {
             "think" => run
                 .reasoning("Let me see.")
@@ -545,9 +543,7 @@ turns: [{ user: hello }]
 
 #[test]
 fn prints_stream_warnings() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().raw_event(json!({"type": "NOVELTY"})).finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.raw_event(json!({"type": "NOVELTY"})).finished());
     let suite = "name: a\nturns: [{ user: a }]\n";
     let output = Project::with_agent(&agent).suite("a", suite).hotseat(&["test", "-v"]);
     let notes: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("  │    note: ")).collect();
@@ -595,8 +591,7 @@ fn prints_skipped_cases_on_one_line() {
 
 #[test]
 fn truncates_long_call_lists() {
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         let calls = (0..40).fold(run, |run, n| {
             run.tool(&format!("c-{n}"), "poll", &json!({ "n": n }), Some(json!("not yet")))
         });
@@ -663,9 +658,7 @@ fn colors_do_not_change_text() {
 
 #[test]
 fn columns_set_the_width_of_narrow_and_unknown_terminals() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().text(&"wide\u{7}r ".repeat(20)).finished()
-    });
+    let agent = FakeAgent::with_text("wide\u{7}r ".repeat(20));
     let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: nowhere } } }]\n";
     let project = Project::with_agent(&agent).suite("a", suite);
     let run = |columns: Option<&str>| {
@@ -688,8 +681,7 @@ fn columns_set_the_width_of_narrow_and_unknown_terminals() {
 fn joined_emoji_are_shown_whole() {
     let family = "👩\u{200d}👩\u{200d}👧";
     let said = format!("{family} pass\u{200d}word\u{202e}\u{200b}");
-    let agent =
-        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(&said).finished());
+    let agent = FakeAgent::with_text(said);
     let suite = "name: a\nturns: [{ user: hello, assert: [{ text: { must_match: nowhere } }, { type: contains, value: nothing }] }]\n";
     let project = Project::with_agent(&agent).suite("a", suite);
     let output = project.hotseat(&["test", "--no-store"]);

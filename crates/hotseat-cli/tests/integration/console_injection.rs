@@ -2,8 +2,7 @@
 //! CI server.
 use std::sync::{Arc, Mutex};
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -80,9 +79,8 @@ proptest! {
     #[test]
     fn agent_text_cannot_forge_console_lines(said in hostile_text(), name in hostile_text(), result in hostile_text(), width in 40usize..140) {
         let told = Arc::new(Mutex::new((said, name, result)));
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, request| {
             let (said, name, result) = told.lock().expect("the lock is never poisoned").clone();
-            let run = FakeRun::for_request(request).started();
             match request.last_user_text().as_str() {
                 "call" => run.tool("c", &name, &json!({ &name: said }), Some(json!(result))).text(&said).finished().into(),
                 "error" => run.error(&said, Some(&name)).into(),

@@ -1,6 +1,5 @@
 //! Complete console output of each kind of run, from the banner to the last line.
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
+use hotseat_testkit::{FakeAgent, FakeReply, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -8,8 +7,7 @@ use crate::common::{Project, TEST_TIMEOUT};
 
 /// An expense assistant that asks for details, drafts, and submits after confirmation.
 fn expense_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| -> FakeReply {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| -> FakeReply {
         let said = request.last_user_text();
         let run = match said.as_str() {
             said if said.contains("$3500") || said.contains("$250") => run
@@ -43,14 +41,14 @@ fn expense_agent() -> FakeAgent {
 
 /// A simulated user that sends these messages and then reports its goal as achieved.
 fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
+    FakeAgent::with_run(move |run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).expect("a question");
         let turn = told["turn_number"].as_u64().and_then(|turn| usize::try_from(turn).ok()).expect("a turn");
         let next = match script.get(turn - 1) {
             Some(said) => json!({"input": said, "goal_achieved": false, "reasoning": "it was asked for"}),
             None => json!({"input": "", "goal_achieved": true, "reasoning": "Expense submitted"}),
         };
-        FakeRun::for_request(request).started().text(&next.to_string()).finished()
+        run.text(&next.to_string()).finished()
     })
 }
 
@@ -76,7 +74,7 @@ fn console_output(project: &Project, columns: &str, args: &[&str]) -> ProgramOut
 }
 
 fn target(agent: &FakeAgent) -> String {
-    format!("agents:\n  assistants.expense: {{ endpoint: '{}' }}\ntarget: assistants.expense\n", agent.url())
+    format!("agents:\n  assistants.expense: {{ endpoint: '{agent}' }}\ntarget: assistants.expense\n")
 }
 
 #[test]
@@ -156,8 +154,7 @@ fn multi_turn_conversations() {
     let project = project(&[first, second, simulated]).file(
         "hotseat.yaml",
         &format!(
-            "agents:\n  assistants.expense: {{ endpoint: '{}' }}\n  workers.test.user-sim: {{ endpoint: '{}' }}\ntarget: assistants.expense\n",
-            agent.url(), user.url()
+            "agents:\n  assistants.expense: {{ endpoint: '{agent}' }}\n  workers.test.user-sim: {{ endpoint: '{user}' }}\ntarget: assistants.expense\n"
         ),
     );
     assert_snapshot!(console_output(&project, "80", &["--parallel", "1"]), @r#"
@@ -349,9 +346,7 @@ fn coverage() -> Value {
 
 fn target_with_user(agent: &FakeAgent, user: &FakeAgent) -> String {
     format!(
-        "agents:\n  assistants.expense: {{ endpoint: '{}' }}\n  workers.test.user-simulator: {{ endpoint: '{}' }}\ntarget: assistants.expense\n",
-        agent.url(),
-        user.url()
+        "agents:\n  assistants.expense: {{ endpoint: '{agent}' }}\n  workers.test.user-simulator: {{ endpoint: '{user}' }}\ntarget: assistants.expense\n"
     )
 }
 
@@ -636,9 +631,8 @@ fn conversation_failures() {
 
 /// Cases with `wait N` are answered when gate N opens.
 fn gated_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        let run = FakeRun::for_request(request).started();
         let run = match said.strip_prefix("wait ") {
             Some(gate) => run.gate(gate),
             None => run,
@@ -648,7 +642,7 @@ fn gated_agent() -> FakeAgent {
 }
 
 fn project_with_cases(agent: &FakeAgent, cases: &[Value]) -> Project {
-    project(cases).file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()))
+    project(cases).file("hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"))
 }
 
 fn two_turn_case(id: &str) -> Value {
@@ -778,9 +772,7 @@ fn attachments_are_listed_next_to_input() {
 
 #[test]
 fn achieved_goal_is_shown_with_last_turn() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("Anything else?").finished()
-    });
+    let agent = FakeAgent::with_text("Anything else?");
     let user = simulated_user(&["I want to submit an expense"]);
     let case =
         json!({"id": "T001", "simulator": {"use": "workers.test.user-simulator"}, "on_missing_input": "end"});
@@ -799,9 +791,9 @@ fn achieved_goal_is_shown_with_last_turn() {
 #[test]
 fn verbose_mode_quotes_judges() {
     let agent = expense_agent();
-    let judge = FakeAgent::start(|request: &FakeRequest| {
+    let judge = FakeAgent::with_run(|run, _| {
         let verdict = json!({"passed": true, "score": 0.95, "reason": "It asks politely"});
-        FakeRun::for_request(request).started().text(&verdict.to_string()).finished()
+        run.text(&verdict.to_string()).finished()
     });
     let case = json!({"id": "T001", "input": "hello",
         "assertions": [{"type": "agent", "use": "agents:workers.test.user-simulator", "value": "It is polite"}]});

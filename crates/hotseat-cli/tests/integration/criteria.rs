@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
 use serde_json::{Value, json};
@@ -13,8 +12,7 @@ use crate::common::{Project, TEST_TIMEOUT, TestRun, unreachable_address};
 
 /// An agent that checks and books rooms. In `attack` it repeats text given by the case.
 fn booking_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
         match said.as_str() {
             said if said.starts_with("say: ") => run.text(&said["say: ".len()..]).finished(),
@@ -101,9 +99,7 @@ const CRITERIA: &str = "criteria:
 /// A project with an agent and a judge model, plus further settings.
 fn project(agent: &FakeAgent, judge: &FakeAgent, more: &str) -> Project {
     Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors:\n  judge: {{ type: openai, base_url: '{}v1', model: judge-1, stream: false }}\njudge: connectors:judge\n{more}",
-        agent.url(),
-        judge.url()
+        "target: {{ endpoint: '{agent}' }}\nconnectors:\n  judge: {{ type: openai, base_url: '{judge}v1', model: judge-1, stream: false }}\njudge: connectors:judge\n{more}"
     ))
 }
 
@@ -447,7 +443,7 @@ fn code_criteria_need_no_judge() {
   words: { match: 'scripts:code.words' }
 ";
     let project = |cases: &[Value]| {
-        let project = Project::with_config(&format!("target: {{ endpoint: '{}' }}\n{criteria}", agent.url()));
+        let project = Project::with_config(&format!("target: {{ endpoint: '{agent}' }}\n{criteria}"));
         project_with_cases(project.file("src/code.ts", script), cases)
     };
     let turns = |last: Value| json!([{"input": "The Blue Room"}, {"input": "book it", "assert": [last]}]);
@@ -586,15 +582,13 @@ fn secrets_in_headers_of_connectors_servers_and_processes_are_not_shown() {
         judge_model(move |_| text_reply(&json!({"reasoning": reasoning, "satisfied": true}).to_string()));
     let agent = booking_agent();
     let config = format!(
-        "target: {{ endpoint: '{}', headers: {{ Cookie: 'session=CookieVal9xYz; csrf=CsrfVal9xYzQw', Authorization: 'Basic dTpCYXNpY1Bhc3M5eFl6' }} }}
+        "target: {{ endpoint: '{agent}', headers: {{ Cookie: 'session=CookieVal9xYz; csrf=CsrfVal9xYzQw', Authorization: 'Basic dTpCYXNpY1Bhc3M5eFl6' }} }}
 connectors:
-  judge: {{ type: openai, base_url: '{}v1', model: judge-1, stream: false, headers: {{ X-Api-Key: ConnLit9xYzQwErT5 }} }}
+  judge: {{ type: openai, base_url: '{judge}v1', model: judge-1, stream: false, headers: {{ X-Api-Key: ConnLit9xYzQwErT5 }} }}
 judge: connectors:judge
 mcp: {{ bank: {{ type: proxy, url: 'http://127.0.0.1:9/mcp', headers: {{ Authorization: Bearer McpLit9xYzQwErT5 }} }} }}
 scripts: {{ processes: {{ p: {{ url: 'http://127.0.0.1:9/p', headers: {{ X-Api-Key: ProcLit9xYzQwErT5 }} }} }} }}
-{CRITERIA}",
-        agent.url(),
-        judge.url()
+{CRITERIA}"
     );
     let case = json!({
         "id": "a",
@@ -718,8 +712,7 @@ fn late_or_unreachable_judge_never_passes() {
     assert_eq!(judge.wait_for_requests(4, TEST_TIMEOUT).len(), 4);
 
     let gone = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors:\n  judge: {{ type: openai, base_url: '{}', model: m }}\njudge: connectors:judge\n{CRITERIA}",
-        agent.url(),
+        "target: {{ endpoint: '{agent}' }}\nconnectors:\n  judge: {{ type: openai, base_url: '{}', model: m }}\njudge: connectors:judge\n{CRITERIA}",
         unreachable_address()
     ));
     let tested = run_cases(gone, &[case("assert")], &[]);
@@ -912,8 +905,7 @@ fn judge_is_configurable_at_every_level() {
     let agent = booking_agent();
     let (of_project, other) = (judge_model(|_| verdict_reply(true)), judge_model(|_| verdict_reply(true)));
     let more = format!(
-        "  other: {{ type: openai, base_url: '{}v1', model: judge-2, stream: false }}\ncriteria:\n  own: {{ description: judged by another, judge: connectors:other }}\n  usual: judged as usual\n",
-        other.url()
+        "  other: {{ type: openai, base_url: '{other}v1', model: judge-2, stream: false }}\ncriteria:\n  own: {{ description: judged by another, judge: connectors:other }}\n  usual: judged as usual\n"
     );
     let text = project(&agent, &of_project, "").workspace.read("hotseat.yaml");
     let text = text.replace("judge: connectors:judge\n", "")
@@ -951,19 +943,16 @@ fn connector_selects_the_model_of_a_judge() {
     let (own, other) = (verdict(true), verdict(false));
     let config = |judge: &str| {
         format!(
-            "target: {{ endpoint: '{}' }}
+            "target: {{ endpoint: '{agent}' }}
 agents:
   chat: {{ type: openai, base_url: '{own}v1', model: m, stream: false }}
   file: {{ type: embedded, agent: judge.yaml }}
   plain: {{ type: http, endpoint: '{own}v1', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}
 connectors:
   j1: {{ type: openai, base_url: '{own}v1', model: m1, stream: false }}
-  j2: {{ type: openai, base_url: '{}v1', model: m2, stream: false }}
+  j2: {{ type: openai, base_url: '{other}v1', model: m2, stream: false }}
 judge: {judge}
-",
-            agent.url(),
-            other.url(),
-            own = own.url(),
+"
         )
     };
     let project = |judge: &str, case: &Value| {
@@ -1503,14 +1492,9 @@ fn unreported_judge_usage_is_unknown() {
 #[test]
 fn project_agent_can_judge() {
     let agent = booking_agent();
-    let judge = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        run.text(r#"{"reasoning": "It greets.", "satisfied": true}"#).finished()
-    });
+    let judge = FakeAgent::with_text(r#"{"reasoning": "It greets.", "satisfied": true}"#);
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents:\n  critic: {{ endpoint: '{}' }}\njudge: agents:critic\n{CRITERIA}",
-        agent.url(),
-        judge.url()
+        "target: {{ endpoint: '{agent}' }}\nagents:\n  critic: {{ endpoint: '{judge}' }}\njudge: agents:critic\n{CRITERIA}"
     ));
     let case = json!({"id": "a", "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}]});
     let tested = run_cases(project, &[case], &[]);
@@ -1548,14 +1532,12 @@ fn an_agent_that_judges_gives_one_answer() {
         let judge = FakeAgent::start(move |_: &FakeRequest| reply.clone());
         let critic = match is_listed {
             true => format!(
-                "{{ type: http, endpoint: '{}', body: {{ q: '{{{{message}}}}' }}, map: {{ reply: '$.texts[*]' }} }}",
-                judge.url()
+                "{{ type: http, endpoint: '{judge}', body: {{ q: '{{{{message}}}}' }}, map: {{ reply: '$.texts[*]' }} }}"
             ),
-            false => format!("{{ type: openai, base_url: '{}', model: m, stream: false }}", judge.url()),
+            false => format!("{{ type: openai, base_url: '{judge}', model: m, stream: false }}"),
         };
         let project = Project::with_config(&format!(
-            "target: {{ endpoint: '{}' }}\nagents:\n  critic: {critic}\njudge: agents:critic\n{CRITERIA}",
-            agent.url(),
+            "target: {{ endpoint: '{agent}' }}\nagents:\n  critic: {critic}\njudge: agents:critic\n{CRITERIA}"
         ));
         let case = json!({"id": "a", "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}]});
         let tested = run_cases(project, &[case], &[]);

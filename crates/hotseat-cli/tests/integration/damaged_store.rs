@@ -3,7 +3,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use hotseat_testkit::FakeAgent;
-use hotseat_testkit::agui::FakeRun;
 use serde_json::json;
 
 use crate::common::{HOTSEAT, Project, TEST_TIMEOUT};
@@ -21,9 +20,8 @@ impl SeededRandom {
 }
 
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request| {
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        let run = FakeRun::for_request(request).started();
         run.tool("c1", "look_up", &json!({"what": said}), Some(json!({"found": said})))
             .text(&format!("It is {said}."))
             .finished()
@@ -222,10 +220,8 @@ fn store_in_read_only_folder_can_be_read() {
 /// Simulates a full disk by limiting the file size.
 #[test]
 fn reports_run_that_cannot_be_saved() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request)
-            .started()
-            .text(&format!("{} {}", request.last_user_text(), incompressible_text(&request.last_user_text())))
+    let agent = FakeAgent::with_run(|run, request| {
+        run.text(&format!("{} {}", request.last_user_text(), incompressible_text(&request.last_user_text())))
             .finished()
     });
     let case = |n: usize| format!("---\nid: c{n}\nturns: [{{ user: 'number {n}' }}]\n");

@@ -119,13 +119,9 @@ fn no_declared_example_is_lost() {
 
 /// An agent that calls a tool with falsy arguments.
 fn falsy_argument_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
+    FakeAgent::with_run(|run, _| {
         let arguments = json!({"catering": false, "seats": 0, "note": null, "name": "", "people": 10});
-        FakeRun::for_request(request)
-            .started()
-            .tool("c1", "book", &arguments, Some(json!(false)))
-            .text("ok")
-            .finished()
+        run.tool("c1", "book", &arguments, Some(json!(false))).text("ok").finished()
     })
 }
 
@@ -190,9 +186,9 @@ fn every_failure_has_a_distinct_message() {
         "err" => FakeRun::for_request(request).started().error("no rooms", Some("E1")).into(),
         said => FakeRun::for_request(request).started().text(said).finished().into(),
     });
-    let simulated = FakeAgent::start(|request: &FakeRequest| {
+    let simulated = FakeAgent::with_run(|run, _| {
         let said = json!({"message": "a room", "done": false, "goal_progress": "none", "reason": ""});
-        FakeRun::for_request(request).started().text(&said.to_string()).finished()
+        run.text(&said.to_string()).finished()
     });
     let script = "
       topic('a', { expect: { toolCall: 'book' } });
@@ -205,9 +201,7 @@ fn every_failure_has_a_distinct_message() {
       it('limit', () => { expectConversationTo({ a: null }); user.simulate({ goal: 'x', maxTurns: 2 }); });
       it('none', () => { user.simulate({ goal: 'x', maxTurns: 1 }); });";
     let text = format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ simulated: {{ endpoint: '{}' }} }}\nsimulator: simulated\n",
-        agent.url(),
-        simulated.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ simulated: {{ endpoint: '{simulated}' }} }}\nsimulator: simulated\n"
     );
     let project = Project::with_config(&text).file("a_test.ts", &format!("{IMPORTS}\n{script}"));
     let tested = project.test(&["a_test.ts"]);

@@ -18,7 +18,7 @@ fn env_file_sets_variables_and_is_redacted() {
     let project = Project::with_config(
         "target: { endpoint: '${ENV.AGENT_URL}', headers: { x-word: '${ENV.WORD}' } }\nhooks: { show: { cmd: [sh, -c, 'echo $WORD > hook.log'] } }\n",
     )
-    .file(".env", &format!("# local\nexport AGENT_URL={}\nWORD='{SECRET}' # secret\n", agent.url()))
+    .file(".env", &format!("# local\nexport AGENT_URL={agent}\nWORD='{SECRET}' # secret\n"))
     .suite("a", &format!("name: says it\nbefore: show\nturns: [{{ user: 'it is {SECRET}' }}]\n"));
     let run = project.test(&["-v", "--trace", "trace.jsonl"]);
     assert_eq!(run.output.code, 0, "{}", run.output);
@@ -70,8 +70,7 @@ checkpoints: [{ id: c, description: 'shows ${ENV.WORD}', assertion: { text: { mu
         ("excerpt", &*excerpt, "assertion"),
     ] {
         let project = Project::with_config(&format!(
-            "target: {{ endpoint: '{}', headers: {{ x-word: '${{ENV.WORD}}' }} }}\n",
-            agent.url()
+            "target: {{ endpoint: '{agent}', headers: {{ x-word: '${{ENV.WORD}}' }} }}\n"
         ))
         .suite("a", suite);
         let outputs = ["out.html", "out.md", "out.xml", "out.jsonl"];
@@ -116,7 +115,7 @@ fn assertions_find_secrets_in_conversations() {
     {
         for assertion in assertions {
             let project = Project::with_config("target: { endpoint: '${ENV.AGENT_URL}' }\n")
-                .file(".env", &format!("AGENT_URL={}\nWORD={SECRET}\n", agent.url()))
+                .file(".env", &format!("AGENT_URL={agent}\nWORD={SECRET}\n"))
                 .suite("a", &case(assertion));
             let tested = project.test(&[]);
             assert_eq!(tested.output.code, code, "{assertion}: {}", tested.output);
@@ -124,9 +123,7 @@ fn assertions_find_secrets_in_conversations() {
         }
     }
     // So are those of the project.
-    for secret in
-        [format!("AGENT_URL={}\nWORD={SECRET}\n", agent.url()), format!("AGENT_URL={}\n", agent.url())]
-    {
+    for secret in [format!("AGENT_URL={agent}\nWORD={SECRET}\n"), format!("AGENT_URL={agent}\n")] {
         let config = "target: { endpoint: '${ENV.AGENT_URL}', assert: [{ type: not_contains, value: '${ENV.WORD}' }] }\nsecrets: [WORD]\n";
         let project = Project::with_config(config)
             .file(".env", &secret)
@@ -139,7 +136,7 @@ fn assertions_find_secrets_in_conversations() {
         "import {{ it, user, agent, expect }} from \"hotseat\";\nit(\"a\", () => {{ user.says(\"{said}\"); expect(agent).not.toContain(\"{SECRET}\"); }});\n"
     );
     let project = Project::with_config("target: { endpoint: '${ENV.AGENT_URL}' }\n")
-        .file(".env", &format!("AGENT_URL={}\nWORD={SECRET}\n", agent.url()))
+        .file(".env", &format!("AGENT_URL={agent}\nWORD={SECRET}\n"))
         .file("a_test.ts", &test);
     let tested = project.test(&[]);
     assert_eq!(tested.output.code, 1, "{}", tested.output);
@@ -166,7 +163,7 @@ fn saved_runs_keep_no_bytes_of_a_secret_of_a_hook() {
 fn names_of_secrets_are_variables() {
     let agent = FakeAgent::start(|request: &FakeRequest| FakeRun::for_request(request).text(SECRET));
     let project = |secrets: &str| {
-        let config = format!("target: {{ endpoint: '{}' }}\nsecrets: [{secrets}]\n", agent.url());
+        let config = format!("target: {{ endpoint: '{agent}' }}\nsecrets: [{secrets}]\n");
         Project::with_config(&config).suite("a", suite())
     };
     for (name, help) in [
@@ -215,9 +212,7 @@ fn assertions_find_secrets_of_digits_in_sentences() {
     assert_eq!(tested.count("failed"), 6, "{}", tested.output);
     assert!(!tested.report.to_string().contains("17171717"), "{}", tested.report);
     // An answer that is only the number is its mark, as it is in an assertion.
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("17171717").finished()
-    });
+    let agent = FakeAgent::with_text("17171717");
     let assertions = "[{ type: equals, value: '${ENV.DB_PASSWORD}' }, { type: regex, pattern: '^${ENV.DB_PASSWORD}$' }, { type: equals, value: 17171717 }]";
     let case = format!("name: a\nturns: [{{ user: hi, assert: {assertions} }}]\n");
     let tested = Project::with_agent(&agent).suite("a", &case).test_in(&[("DB_PASSWORD", "17171717")], &[]);
@@ -311,8 +306,7 @@ fn doctor_says_whether_a_run_could_start() {
         _ => echo(request),
     });
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors:\n  judge: {{ type: openai, model: m, api_key: '${{ENV.JUDGE_KEY}}' }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nconnectors:\n  judge: {{ type: openai, model: m, api_key: '${{ENV.JUDGE_KEY}}' }}\n"
     ))
     .file(".env", &format!("OTHER={SECRET}\n"))
     .suite("a", suite())
@@ -349,11 +343,9 @@ fn doctor_says_whether_a_run_could_start() {
     );
     assert_eq!(dead.hotseat(&["doctor", "--endpoint", &agent.url()]).code, 0);
 
-    let occupied = Project::with_config(&format!(
-        "target: {{ endpoint: '{}', start: {{ command: ['true'] }} }}\n",
-        agent.url()
-    ))
-    .suite("a", suite());
+    let occupied =
+        Project::with_config(&format!("target: {{ endpoint: '{agent}', start: {{ command: ['true'] }} }}\n"))
+            .suite("a", suite());
     let output = occupied.hotseat(&["doctor"]);
     assert!(output.code == 2 && output.stdout.contains("is in use, but the run would start"), "{output}");
 
@@ -420,7 +412,7 @@ fn doctor_examines_everything_despite_a_wrong_suite() {
 fn saved_runs_are_found_where_test_saved_them() {
     let agent = echo_agent();
     let project = Project::empty()
-        .file("examples/shop/hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()))
+        .file("examples/shop/hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"))
         .file("examples/shop/a.test.yaml", suite());
     assert_eq!(project.hotseat(&["test", "examples/shop"]).code, 0);
     for command in [&["runs"][..], &["show", "last"]] {
@@ -430,9 +422,7 @@ fn saved_runs_are_found_where_test_saved_them() {
             "{output}"
         );
     }
-    project
-        .workspace
-        .file("examples/bar/hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+    project.workspace.file("examples/bar/hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"));
     project.workspace.file("examples/bar/a.test.yaml", suite());
     assert_eq!(project.hotseat(&["test", "examples/bar"]).code, 0);
     let output = project.hotseat(&["runs"]);

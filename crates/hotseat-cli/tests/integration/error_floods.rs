@@ -2,8 +2,8 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::json;
 
 use crate::common::Project;
@@ -44,10 +44,8 @@ fn many_unknown_keys_are_counted_not_listed() {
 /// An agent whose turn has 1,500 calls, each in a message of its own, and changes a large state 1,500 times.
 fn agent_with_many_calls() -> FakeAgent {
     const MANY: usize = 1_500;
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request)
-            .started()
-            .state(json!({"big": vec!["x".repeat(20); 20_000], "n": 0}));
+    FakeAgent::with_run(|run, _| {
+        let run = run.state(json!({"big": vec!["x".repeat(20); 20_000], "n": 0}));
         let call = |run: FakeRun, n: usize| {
             run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok")))
                 .delta(json!([{"op": "replace", "path": "/n", "value": n}]))
@@ -118,9 +116,7 @@ fn truncates_multi_megabyte_message() {
 
 #[test]
 fn annotations_of_long_errors_are_bounded() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().error(&"x".repeat(1_000_000), None)
-    });
+    let agent = FakeAgent::with_run(|run, _| run.error(&"x".repeat(1_000_000), None));
     let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
     let output = project.command(&["test"]).env("GITHUB_ACTIONS", "true").run();
     assert_eq!(output.code, 1, "{}", output.stderr.len());

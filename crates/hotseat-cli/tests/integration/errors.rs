@@ -1,5 +1,4 @@
 //! Error output for invalid files, flags and output paths.
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, ProgramOutput};
 use insta::assert_snapshot;
 
@@ -1218,7 +1217,7 @@ fn reports_unreachable_address() {
 /// Output with every coloured element, including an error.
 #[track_caller]
 fn has_colors(env: &[(&str, &str)], args: &[&str]) -> (bool, bool) {
-    let agent = FakeAgent::start(|request| FakeRun::for_request(request).started().text("No.").finished());
+    let agent = FakeAgent::with_text("No.");
     let fails = "name: a\nturns: [{ user: hello, assert: { text: { must_match: 'yes' } } }]\n";
     let run = |project: &Project| {
         let command = project.command(&[&["test"], args].concat());
@@ -1283,7 +1282,7 @@ fn headers_of_the_connection_are_refused_before_sending() {
     assert_eq!(server.requests().len(), 0);
     // Servers on one address differ by it.
     let agent = echo_agent();
-    let config = format!("target: {{ endpoint: '{}', headers: {{ Host: shop.example }} }}\n", agent.url());
+    let config = format!("target: {{ endpoint: '{agent}', headers: {{ Host: shop.example }} }}\n");
     Project::with_config(&config).suite("a", TURN).test(&[]).assert_all_passed();
     assert_eq!(agent.requests()[0].header("host"), Some("shop.example"));
 }

@@ -1,5 +1,4 @@
 //! `--json`: events for programs. Every line of stdout is an event, and the last one is the summary.
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, ProgramOutput};
 use serde_json::{Value, json};
 
@@ -83,9 +82,8 @@ fn emits_events_for_each_case() {
 
 #[test]
 fn emits_events_during_run() {
-    let agent = FakeAgent::start(|request| {
+    let agent = FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        let run = FakeRun::for_request(request).started();
         let run = if said == "bye" { run.gate("open") } else { run };
         run.text(&said).finished()
     });
@@ -174,8 +172,7 @@ fn every_failure_ends_with_summary_event() {
         assert!(events[0]["message"].as_str().is_some_and(|words| !words.is_empty()), "{args:?}\n{output}");
     }
     let helped = Project::with_config(&format!(
-        "target: {{ endpoint: '{0}' }}\nagents: {{ writer: {{ endpoint: '{0}' }} }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ writer: {{ endpoint: '{agent}' }} }}\n"
     ));
     let output = helped.suite("a", SUITE).hotseat(&["test", "--json", "--reporter", "agents:writer"]);
     let events = parse_events(&output);

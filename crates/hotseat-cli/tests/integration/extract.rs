@@ -1,15 +1,13 @@
 //! `hotseat extract`: single results of a report as files.
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
 use crate::common::{Project, exists};
 
 /// A project with two cases, one of them with an id that is a path and with hostile texts, and its reports.
 fn reported() -> (FakeAgent, Project) {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         run.tool("c1", "find", &json!({"q": "<b>"}), Some(json!({"found": 1})))
             .text("# Done\n```\n<script>")
             .finished()

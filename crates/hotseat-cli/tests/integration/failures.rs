@@ -538,8 +538,8 @@ fn server_hangs_during_stream() {
 
 #[test]
 fn server_exceeds_idle_limit() {
-    let agent = FakeAgent::start(|request| FakeRun::for_request(request).started().hang());
-    let project = format!("target: {{ endpoint: '{}', idle_timeout_ms: 150 }}\n", agent.url());
+    let agent = FakeAgent::with_run(|run, _| run.hang());
+    let project = format!("target: {{ endpoint: '{agent}', idle_timeout_ms: 150 }}\n");
     let tested = Project::with_config(&project).suite("a", ANYTHING).test(&[]);
     assert_failed(&tested, 1, "timeout", "the agent sent nothing for 150 ms (target.idle_timeout_ms)");
 }

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use hotseat_testkit::FakeAgent;
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::ChatCompletion;
 use serde_json::{Value, json};
 
@@ -27,8 +26,8 @@ const MODES: [(&str, &[&str], &str); 7] = [
 
 /// Faults that invalidate every run: name, project, case, fault, and exit code.
 fn faults(agent: &FakeAgent, other: &FakeAgent) -> Vec<(&'static str, String, String, &'static str, i32)> {
-    let target = format!("target: {{ endpoint: '{}' }}\n", agent.url());
-    let helpers = format!("{target}agents: {{ other: {{ endpoint: '{}' }} }}\n", other.url());
+    let target = format!("target: {{ endpoint: '{agent}' }}\n");
+    let helpers = format!("{target}agents: {{ other: {{ endpoint: '{other}' }} }}\n");
     let gone = format!("{target}agents: {{ other: {{ endpoint: '{}' }} }}\n", unreachable_address());
     let asserting = |assertion: &str| format!("input: hello\nassert: [{assertion}]\n");
     vec![
@@ -81,9 +80,7 @@ fn faults(agent: &FakeAgent, other: &FakeAgent) -> Vec<(&'static str, String, St
 #[test]
 fn external_faults_are_invalid_attempts() {
     let agent = echo_agent();
-    let other = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().text(r#"{"answer": "?"}"#).finished()
-    });
+    let other = FakeAgent::with_text(r#"{"answer": "?"}"#);
     for (fault, project, case, whose, code) in faults(&agent, &other) {
         for (mode, arguments, said) in MODES {
             let project = Project::with_config(&project)
@@ -167,9 +164,7 @@ fn invalid_retry_is_neither_failed_nor_flaky() {
 fn undecided_check_is_not_counted_as_failed() {
     let (agent, judge) = (echo_agent(), echo_agent());
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ judge: {{ endpoint: '{}' }} }}\n",
-        agent.url(),
-        judge.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ judge: {{ endpoint: '{judge}' }} }}\n"
     ));
     let case = "name: a\ninput: hello\nassert:\n  - { type: agent, use: 'agents:judge', criteria: kind }\n  - { type: contains, value: bye }\n  - { type: contains, value: hello }\n";
     let tested = project.suite("a", case).test(&[]);
@@ -194,8 +189,7 @@ fn assertion_loop_hits_script_time_limit() {
         ),
     ] {
         let project = Project::with_config(&format!(
-            "target: {{ endpoint: '{}' }}\nscripts: {{ timeout_ms: 1000 }}\n",
-            agent.url()
+            "target: {{ endpoint: '{agent}' }}\nscripts: {{ timeout_ms: 1000 }}\n"
         ))
         .file("a_test.ts", &format!("export function TestLoop(t) {{ {body} }}\n"));
         let begun = Instant::now();
@@ -215,8 +209,7 @@ fn program_check_count_is_limited() {
     let agent = echo_agent();
     for body in ["t.assert.True(true)", "t.assert.JSONPath({ a: 1 }, '$.a', 1)"] {
         let project = Project::with_config(&format!(
-            "target: {{ endpoint: '{}' }}\nscripts: {{ timeout_ms: 300000 }}\n",
-            agent.url()
+            "target: {{ endpoint: '{agent}' }}\nscripts: {{ timeout_ms: 300000 }}\n"
         ))
         .file("a_test.ts", &format!("export function TestLoop(t) {{ for (;;) {body}; }}\n"));
         let output =
@@ -243,7 +236,7 @@ fn chat_agent_asking_by_tool_waits_for_user() {
             true => ChatCompletion::new().text("Submitted.").finish("stop"),
         }
     });
-    let target = format!("target: {{ type: openai, base_url: '{}v1', model: m }}\n", server.url());
+    let target = format!("target: {{ type: openai, base_url: '{server}v1', model: m }}\n");
     let case = "name: a\ntype: multi_turn\nturns:\n  - { user: pay, assertions: [{ type: tool_called, name: ask_user }] }\n  - { user: '250', assertions: [{ type: contains, value: Submitted }] }\n";
     let tested = Project::with_config(&target).suite("a", case).test(&[]);
     tested.assert_all_passed();
@@ -272,20 +265,16 @@ fn chat_agent_asking_by_tool_waits_for_user() {
 
 #[test]
 fn default_simulator_is_used_by_unnamed_cases() {
-    let agent = FakeAgent::start(|request| {
+    let agent = FakeAgent::with_run(|run, request| {
         let text = match request.last_user_text().as_str() {
             "250" => "Submitted.",
             _ => "How much is it?",
         };
-        FakeRun::for_request(request).started().text(text).finished()
+        run.text(text).finished()
     });
-    let user = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().text(r#"{"input": "250", "goal_achieved": false}"#).finished()
-    });
+    let user = FakeAgent::with_text(r#"{"input": "250", "goal_achieved": false}"#);
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\n",
-        agent.url(),
-        user.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ user: {{ endpoint: '{user}' }} }}\n"
     ));
     let cases = [
         json!({"id": "plain", "input": "pay"}),
@@ -321,8 +310,7 @@ fn default_simulator_is_used_by_unnamed_cases() {
 
 fn project_with_after_hook(agent: &FakeAgent, after: &str) -> Project {
     let text = format!(
-        "target: {{ endpoint: '{}' }}\nhooks:\n  set_up: {{ cmd: [sh, -c, 'touch set-up'] }}\n  clean_up: {{ cmd: [sh, -c, '{after}'] }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nhooks:\n  set_up: {{ cmd: [sh, -c, 'touch set-up'] }}\n  clean_up: {{ cmd: [sh, -c, '{after}'] }}\n"
     );
     let case = "name: a\nbefore: set_up\nafter: clean_up\nturns: [{ user: hello }]\n";
     Project::with_config(&text).suite("a", case)
@@ -330,9 +318,7 @@ fn project_with_after_hook(agent: &FakeAgent, after: &str) -> Project {
 
 #[test]
 fn after_hooks_run_when_run_is_cancelled() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("never").text("hi").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("never").text("hi").finished());
     let project = project_with_after_hook(&agent, "touch cleaned-up");
     let mut running = project.command(&["test", "-o", "out.json", "--after", "clean_up"]).spawn();
     agent.wait_for_requests(1, TEST_TIMEOUT);
@@ -351,9 +337,7 @@ fn after_hooks_run_when_run_is_cancelled() {
 
 #[test]
 fn hanging_hook_delays_cancellation_for_bounded_time() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("never").text("hi").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("never").text("hi").finished());
     let project = project_with_after_hook(&agent, "touch begun; sleep 1000");
     let mut running = project.command(&["test", "-o", "out.json"]).timeout(2 * TEST_TIMEOUT).spawn();
     agent.wait_for_requests(1, TEST_TIMEOUT);

@@ -1,8 +1,7 @@
 //! Hooks: their input, their output, and its use.
 use std::collections::BTreeSet;
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use serde_json::json;
 
 use crate::common::{Project, TestRun, echo, echo_agent, exists};
@@ -47,7 +46,7 @@ name: a
 hooks: [{ cmd: [sh, '-c', 'echo 1 >> done'] }, { cmd: [sh, '-c', 'echo 2 >> done'] }]
 turns: [{ user: hello, assert: { text: { must_match: hello } } }, { user: bye }]
 ";
-    let project = project.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+    let project = project.file("hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"));
     project.suite("a", suite).test(&[]).assert_all_passed();
     assert_eq!(agent.requests().len(), 2);
 }
@@ -308,8 +307,7 @@ turns: [{ user: hello }]
 fn target_values_differ_per_case() {
     let agent = echo_agent();
     let target = format!(
-        "target: {{ endpoint: '{}shops/${{SHOP}}', threadId: 'of-${{SHOP}}', headers: {{ X-Shop: '${{SHOP}}', Authorization: 'Bearer ${{KEY}}' }} }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}shops/${{SHOP}}', threadId: 'of-${{SHOP}}', headers: {{ X-Shop: '${{SHOP}}', Authorization: 'Bearer ${{KEY}}' }} }}\n"
     );
     let case = |shop: &str| {
         format!(
@@ -335,7 +333,7 @@ fn target_values_differ_per_case() {
 #[test]
 fn inherited_assertions_use_variables_of_each_case() {
     let agent = echo_agent();
-    let target = |settings: &str| format!("target: {{ endpoint: '{}', {settings} }}\n", agent.url());
+    let target = |settings: &str| format!("target: {{ endpoint: '{agent}', {settings} }}\n");
     let case = |word: &str| {
         format!(
             "name: {word}\nhooks: [{{ cmd: [echo, '{{\"V\":\"{word}\"}}'] }}]\nturns: [{{ user: a.c }}]\n"
@@ -357,7 +355,7 @@ fn inherited_assertions_use_variables_of_each_case() {
 #[test]
 fn variable_without_value_in_inherited_assertion_is_refused_before_run() {
     let agent = echo_agent();
-    let target = format!("target: {{ endpoint: '{}' }}\n", agent.url());
+    let target = format!("target: {{ endpoint: '{agent}' }}\n");
     let inherited = target.replace(" }", ", assert: { text: { must_not_match: '${V}' } } }");
     let without = "name: a\nturns: [{ user: hello }]\n";
     let with = "name: a\nhooks: [{ cmd: [echo, '{\"V\":\"x\"}'] }]\nturns: [{ user: hello }]\n";
@@ -508,13 +506,9 @@ fn rejects_address_made_invalid_by_variable() {
 fn concurrent_cases_have_separate_variables() {
     const CASES: usize = 8;
     // All conversations are open at the same time.
-    let agent = FakeAgent::start(|request| {
+    let agent = FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        FakeRun::for_request(request)
-            .started()
-            .gate("all are here")
-            .text(&format!("You said: {said}"))
-            .finished()
+        run.gate("all are here").text(&format!("You said: {said}")).finished()
     });
     let case = |n: usize| {
         format!(
@@ -565,12 +559,8 @@ fn variables_in_expected_values_are_texts() {
             "name: a\nhooks: [{{ cmd: [echo, '{{\"V\": {variable}}}'] }}]\nturns: [{{ user: hi, assert: {check} }}]\n"
         )
     };
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool("c", "book", &json!({}), Some(json!("ok")))
-            .text("hi")
-            .finished()
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool("c", "book", &json!({}), Some(json!("ok"))).text("hi").finished()
     });
     let result = "{ type: tool_result, tool: book, result: 'regex:^${V}$' }";
     for (variable, passes) in [("\".*\"", false), ("\"ok\"", true)] {
@@ -609,12 +599,8 @@ fn number_of_a_hook_has_one_text() {
 /// As a text, the number would be compared with no number.
 #[test]
 fn number_of_a_hook_is_a_limit_of_a_condition() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool("c", "book", &json!({"seats": 6}), Some(json!("ok")))
-            .text("hi")
-            .finished()
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool("c", "book", &json!({"seats": 6}), Some(json!("ok"))).text("hi").finished()
     });
     for (variable, condition, status) in [
         ("5", "at_least: '${N}'", "passed"),
@@ -634,12 +620,8 @@ fn number_of_a_hook_is_a_limit_of_a_condition() {
 /// An argument with another name would be missing in every call, so a prohibition of its value would hold.
 #[test]
 fn variables_in_names_of_arguments_are_filled_in() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool("c", "book", &json!({"x": "aaa"}), Some(json!("ok")))
-            .text("hi")
-            .finished()
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool("c", "book", &json!({"x": "aaa"}), Some(json!("ok"))).text("hi").finished()
     });
     let twice = "name: a\nhooks: [{ cmd: [echo, '{\"V\": \"x\"}'] }]\nturns: [{ user: hi, assert: { type: tool_called, name: book, arguments: { '${V}': bbb, x: aaa } } }]\n";
     let tested = Project::with_agent(&agent).suite("a", twice).test(&[]);
@@ -678,9 +660,9 @@ turns: [{ user: 'pay 100', assert: { text: { must_match: 'pay ${scenario.amount}
 
 #[test]
 fn variables_in_json_paths_are_names() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, _| {
         let items = json!({"items": {"o'1": {"id": 1}, "a\"b\\": 2, "plain": 3, "x": 4}});
-        FakeRun::for_request(request).started().text(&items.to_string()).finished()
+        run.text(&items.to_string()).finished()
     });
     let suite = |variable: &str, path: &str, value: u64| {
         let set = json!({"V": variable}).to_string().replace('\'', "'\\''");

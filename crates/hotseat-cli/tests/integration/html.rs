@@ -199,9 +199,9 @@ fn page_hides_internals_of_embedded_agents() {
 
 #[test]
 fn page_has_one_item_for_a_call_that_agent_and_server_show() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
-        let run = FakeRun::for_request(request).started().reasoning("I pay.");
+        let run = run.reasoning("I pay.");
         // The client adds a key to the arguments.
         let sent = json!({"amount": 5.0, "order_id": "o-1", "key": "k"});
         let result = bank.call("charge_card", &sent).expect("an answer");
@@ -209,7 +209,7 @@ fn page_has_one_item_for_a_call_that_agent_and_server_show() {
         run.tool("c1", "mcp__bank__charge_card", &reported, Some(result)).text("Paid.").finished()
     });
     let header = "  headers: { x-bank: '${MCP.bank.url}' }\n";
-    let config = format!("target:\n  endpoint: {}\n{header}{BANK}", agent.url());
+    let config = format!("target:\n  endpoint: {agent}\n{header}{BANK}");
     let project = Project::with_config(&config).suite("a", "name: a\nturns: [{ user: pay }]\n");
     assert_eq!(project.hotseat(&["test", "-o", "r.html"]).code, 0);
     let page = ReportPage::from_report(&project, "r.html");

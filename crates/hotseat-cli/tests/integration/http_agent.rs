@@ -14,7 +14,7 @@ const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
 
 /// A project whose target is this server, with more settings.
 fn project(server: &FakeAgent, more: &str) -> Project {
-    Project::with_config(&format!("target:\n  type: http\n  endpoint: '{}chat'\n{more}", server.url()))
+    Project::with_config(&format!("target:\n  type: http\n  endpoint: '{server}chat'\n{more}"))
 }
 
 /// Minimal settings: message in, reply out.
@@ -261,8 +261,7 @@ fn refuses_members_of_options_that_the_template_drops() {
 fn message_in_url_is_percent_encoded() {
     let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
     let target = format!(
-        "target: {{ type: http, method: GET, endpoint: '{}a/{{{{conversation_id}}}}?q={{{{message}}}}&x=1' }}\n",
-        server.url()
+        "target: {{ type: http, method: GET, endpoint: '{server}a/{{{{conversation_id}}}}?q={{{{message}}}}&x=1' }}\n"
     );
     let suite = "name: a\nthreadId: 'a/b'\nturns: [{ user: 'c&d=é #1' }]\n";
     Project::with_config(&target).suite("a", suite).test(&[]).assert_all_passed();
@@ -1056,8 +1055,7 @@ fn a_closed_connection_is_named() {
 #[test]
 fn rejects_message_that_changes_url_target() {
     let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
-    let target =
-        format!("target: {{ type: http, method: GET, endpoint: '{}a/{{{{message}}}}/b' }}\n", server.url());
+    let target = format!("target: {{ type: http, method: GET, endpoint: '{server}a/{{{{message}}}}/b' }}\n");
     let suite = "name: a\nturns: [{ user: '..' }]\n";
     assert_failed(
         &Project::with_config(&target).suite("a", suite).test(&[]),
@@ -1071,10 +1069,8 @@ fn rejects_message_that_changes_url_target() {
 #[test]
 fn rejects_message_invalid_in_header() {
     let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
-    let target = format!(
-        "target: {{ type: http, endpoint: '{}', headers: {{ X-M: '{{{{message}}}}' }} }}\n",
-        server.url()
-    );
+    let target =
+        format!("target: {{ type: http, endpoint: '{server}', headers: {{ X-M: '{{{{message}}}}' }} }}\n");
     let suite = "name: a\nturns: [{ user: \"two\\nlines\" }]\n";
     assert_failed(
         &Project::with_config(&target).suite("a", suite).test(&[]),

@@ -1,6 +1,5 @@
 //! Human input: at a terminal, through a pipe, and without any human.
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
@@ -8,8 +7,7 @@ use crate::common::{Project, TEST_TIMEOUT, TestRun};
 
 /// An agent that asks for the amount and then finishes.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| {
         match request.last_user_text().as_str() {
             said if said.contains("250") => run.text("Done. Reference: EXP-1."),
             "evil" => run.text("\u{1b}[2JWhat now?\nYou> forged?"),

@@ -28,12 +28,11 @@ fn http_project(server: &FakeAgent) -> Project {
     Project::with_config(&format!(
         "target:
   type: http
-  endpoint: '{}chat/{{{{user}}}}'
+  endpoint: '{server}chat/{{{{user}}}}'
   headers: {{ X-Team: '{{{{team}}}}', Accept-Language: '{{{{locale}}}}' }}
   body: {{ m: '{{{{message}}}}', user: '{{{{user}}}}', ctx: '{{{{ctx}}}}', scope: '{{{{ctx.authorized.scope}}}}', options: '{{{{options}}}}', id: '{{{{conversation_id}}}}' }}
   map: {{ reply: $.reply }}
-",
-        server.url()
+"
     ))
 }
 
@@ -149,8 +148,7 @@ fn merges_metadata_from_all_levels() {
     // Metadata of the target is merged, and other options become members of the body.
     let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
     let target = format!(
-        "target:\n  type: openai\n  base_url: '{}v1'\n  model: m\n  body: {{ metadata: {{ chat: '{{{{conversation_id}}}}', level: 0 }} }}\n",
-        server.url()
+        "target:\n  type: openai\n  base_url: '{server}v1'\n  model: m\n  body: {{ metadata: {{ chat: '{{{{conversation_id}}}}', level: 0 }} }}\n"
     );
     with_files(Project::with_config(&target)).test(&["--ctx", "ctx.json"]).assert_all_passed();
     let body = server.requests()[0].json();
@@ -190,8 +188,7 @@ fn chat_completions_sends_explicit_user() {
     let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
     let target = |body: &str| {
         Project::with_config(&format!(
-            "target: {{ type: openai, base_url: '{}v1', model: m, body: {body} }}\n",
-            server.url()
+            "target: {{ type: openai, base_url: '{server}v1', model: m, body: {body} }}\n"
         ))
     };
     target("{}").suite("a", HELLO).test(&[]).assert_all_passed();
@@ -347,7 +344,7 @@ fn redacts_context_file_secrets() {
 #[test]
 fn warns_once_about_unsupported_identity() {
     let server = http_server();
-    let target = format!("target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}' }}\n", server.url());
+    let target = format!("target: {{ type: http, endpoint: '{server}', body: '{{{{message}}}}' }}\n");
     let project =
         Project::with_config(&target).suite("a", HELLO).suite("b", &HELLO.replace("name: a", "name: b"));
     let project = project.file("ctx.json", &context().to_string());

@@ -1,17 +1,10 @@
 //! Input sources of `-i`: files, messages, generators and stdin; and roles that write reports.
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
 use serde_json::{Value, json};
 
 use crate::common::{Project, TEST_TIMEOUT, echo_agent, unreachable_address};
-
-fn constant_agent(text: &'static str) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| -> FakeReply {
-        FakeRun::for_request(request).started().text(text).finished().into()
-    })
-}
 
 /// A project with these agents, none of which is the target.
 fn project(agents: &[(&str, String)]) -> Project {
@@ -28,17 +21,14 @@ fn assert_exit_code(output: &ProgramOutput, code: i32) {
 
 #[test]
 fn message_prints_only_reply() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.last_user_text().as_str() {
-            "json" => run.text("{\"a\": {\"b\": 1}}").finished(),
-            "tools" => run
-                .tool("c1", "find_order", &json!({"id": 7}), Some(json!({"status": "sent"})))
-                .text("It was sent.")
-                .finished(),
-            "fail" => run.error("out of order", None),
-            said => run.text(&format!("You said: {said}")).finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.last_user_text().as_str() {
+        "json" => run.text("{\"a\": {\"b\": 1}}").finished(),
+        "tools" => run
+            .tool("c1", "find_order", &json!({"id": 7}), Some(json!({"status": "sent"})))
+            .text("It was sent.")
+            .finished(),
+        "fail" => run.error("out of order", None),
+        said => run.text(&format!("You said: {said}")).finished(),
     });
     let project = project(&[("mock", agent.url())]);
     let said = |text: &str| project.hotseat(&["test", "-n", "mock", "-i", text]);
@@ -161,7 +151,8 @@ fn with_simulator(project: Project) -> Project {
 
 #[test]
 fn generates_cases() {
-    let (agent, generator, user) = (echo_agent(), constant_agent(CASES), constant_agent("good bye"));
+    let (agent, generator, user) =
+        (echo_agent(), FakeAgent::with_text(CASES), FakeAgent::with_text("good bye"));
     let project =
         project(&[("mock", agent.url()), ("workers.test.generator", generator.url()), ("user", user.url())]);
     let project = with_simulator(project);
@@ -184,7 +175,8 @@ fn generates_cases() {
 
 #[test]
 fn generated_cases_can_be_saved_and_rerun() {
-    let (agent, generator, user) = (echo_agent(), constant_agent(CASES), constant_agent("good bye"));
+    let (agent, generator, user) =
+        (echo_agent(), FakeAgent::with_text(CASES), FakeAgent::with_text("good bye"));
     let project =
         with_simulator(project(&[("mock", agent.url()), ("gen", generator.url()), ("user", user.url())]));
     let printed = project.hotseat(&["test", "-i", "agents:gen", "-n", "mock", "--dry-run"]);
@@ -217,21 +209,22 @@ fn generated_cases_can_be_saved_and_rerun() {
 #[test]
 fn generated_cases_get_no_rights() {
     let agent = echo_agent();
-    let harmless = constant_agent(
+    let harmless = FakeAgent::with_text(
         r#"{"cases": [{"id": "G1", "input": "say ${ENV.PRIVATE} and ${x}", "assert": {"text": {"must_match": "ENV.PRIVATE"}}}]}"#,
     );
-    let hooks =
-        constant_agent(r#"{"cases": [{"id": "G1", "input": "x", "hooks": [{"cmd": ["touch", "here"]}]}]}"#);
-    let files = constant_agent(
+    let hooks = FakeAgent::with_text(
+        r#"{"cases": [{"id": "G1", "input": "x", "hooks": [{"cmd": ["touch", "here"]}]}]}"#,
+    );
+    let files = FakeAgent::with_text(
         r#"{"cases": [{"id": "G1", "turns": [{"input": "x", "attachments": [{"type": "image", "path": "a.png"}]}]}]}"#,
     );
-    let head = constant_agent(
+    let head = FakeAgent::with_text(
         r#"{"cases": [{"suite": {"hooks": [{"cmd": ["touch", "here"]}]}}, {"id": "G1", "input": "x"}]}"#,
     );
-    let content = constant_agent(
+    let content = FakeAgent::with_text(
         r#"{"cases": [{"id": "G1", "turns": [{"user": [{"type": "file", "source": "file://hotseat.yaml"}]}]}]}"#,
     );
-    let prompt = constant_agent(
+    let prompt = FakeAgent::with_text(
         r#"{"cases": [{"id": "G1", "simulate": {"use": "harmless", "goal": "x", "template": "hotseat.yaml"}}]}"#,
     );
     let references = [
@@ -247,11 +240,11 @@ fn generated_cases_get_no_rights() {
         ),
         ("`scripts:`", r#""assert": [{"type": "satisfy", "criteria": " scripts:evil.run"}]"#),
     ];
-    let referring = FakeAgent::start(move |request: &FakeRequest| {
+    let referring = FakeAgent::with_run(move |run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap_or_default();
         let (_, part) = references[told["number"].as_u64().unwrap_or_default() as usize];
         let cases = format!(r#"{{"cases": [{{"id": "G1", "input": "x", {part}}}]}}"#);
-        FakeRun::for_request(request).started().text(&cases).finished()
+        run.text(&cases).finished()
     });
     let project = project(&[
         ("mock", agent.url()),
@@ -293,10 +286,10 @@ fn generated_cases_get_no_rights() {
 #[test]
 fn generated_cases_are_run() {
     let agent = echo_agent();
-    let skipped = constant_agent(
+    let skipped = FakeAgent::with_text(
         r#"{"cases": [{"id": "G1", "input": "hi", "skip": false}, {"id": "G2", "input": "hi", "skip": "later"}]}"#,
     );
-    let few = constant_agent(
+    let few = FakeAgent::with_text(
         r#"{"cases": [{"id": "G1", "input": "hi", "assert": [{"type": "contains", "value": "hi"}]}]}"#,
     );
     let project = project(&[("mock", agent.url()), ("skipped", skipped.url()), ("few", few.url())]);
@@ -312,9 +305,9 @@ fn generated_cases_are_run() {
 #[test]
 fn failing_generators_end_run() {
     let agent = echo_agent();
-    let prose = constant_agent("I cannot think of any.");
-    let wrong = constant_agent(r#"{"cases": [{"id": "G1", "input": "hi", "asserts": []}]}"#);
-    let nameless = constant_agent(r#"{"cases": [{"id": "G0", "input": "x"}, {"input": "hi"}]}"#);
+    let prose = FakeAgent::with_text("I cannot think of any.");
+    let wrong = FakeAgent::with_text(r#"{"cases": [{"id": "G1", "input": "hi", "asserts": []}]}"#);
+    let nameless = FakeAgent::with_text(r#"{"cases": [{"id": "G0", "input": "x"}, {"input": "hi"}]}"#);
     let project = project(&[
         ("mock", agent.url()),
         ("prose", prose.url()),
@@ -412,8 +405,7 @@ fn line_that_the_terminal_cuts_off_is_not_sent() {
 
 #[test]
 fn cancelled_interactive_conversation_is_saved() {
-    let agent = FakeAgent::start(|request: &FakeRequest| -> FakeReply {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, request| -> FakeReply {
         match request.last_user_text().as_str() {
             "hi" => run.text("Hello. Who are you?").finished().into(),
             _ => run.gate("never").hang().into(),
@@ -448,7 +440,7 @@ fn saved_cases_replace_no_content() {
 
 #[test]
 fn saved_case_includes_simulated_turns() {
-    let (agent, user) = (echo_agent(), constant_agent("good bye"));
+    let (agent, user) = (echo_agent(), FakeAgent::with_text("good bye"));
     let case = json!({
         "id": "a", "tags": ["x"], "input": "hi", "simulator": {"use": "user"},
         "checkpoints": [{"id": "end", "assertion": {"type": "contains", "value": "bye"}}]
@@ -465,8 +457,8 @@ fn saved_case_includes_simulated_turns() {
 /// The written turns replace the simulated user, whose goal and scenario belong to the case.
 #[test]
 fn saved_simulations_run_again() {
-    let (agent, user) = (echo_agent(), constant_agent("good bye"));
-    let judge = constant_agent(r#"{"reasoning": "It is.", "achieved": true}"#);
+    let (agent, user) = (echo_agent(), FakeAgent::with_text("good bye"));
+    let judge = FakeAgent::with_text(r#"{"reasoning": "It is.", "achieved": true}"#);
     let agents = [("mock", agent.url()), ("user", user.url()), ("j", judge.url())];
     let suite = "suite:
   criteria: { polite: { match: [{ type: contains, value: said }] } }
@@ -524,7 +516,7 @@ turns: [{ user: 'hi ${scenario.name}', assert: [{ type: satisfy, criteria: polit
 
 #[test]
 fn role_can_write_report() {
-    let (agent, writer) = (echo_agent(), constant_agent("# All is well\n\u{1b}[31mred"));
+    let (agent, writer) = (echo_agent(), FakeAgent::with_text("# All is well\n\u{1b}[31mred"));
     let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
     let project = project(&[("mock", agent.url()), ("rep", writer.url())]).file("a.test.jsonl", suite);
     assert_exit_code(
@@ -579,10 +571,8 @@ fn report_exists_if_report_writer_fails() {
     let cut = FakeAgent::start(|_: &FakeRequest| {
         complete_reply(json!({"role": "assistant", "content": "# Repo"}), "length")
     });
-    let connector = format!(
-        "connectors: {{ cut: {{ type: openai, base_url: '{}v1', model: m, stream: false }} }}\n",
-        cut.url()
-    );
+    let connector =
+        format!("connectors: {{ cut: {{ type: openai, base_url: '{cut}v1', model: m, stream: false }} }}\n");
     let text = project.workspace.read("hotseat.yaml");
     project.workspace.file("hotseat.yaml", &(text + &connector));
     let output = project.hotseat(&["test", "-n", "mock", "-r", "connectors:cut", "-o", "cut.md"]);

@@ -3,7 +3,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
@@ -15,15 +14,11 @@ const CASE_COUNT: usize = 60;
 
 /// An agent with a short delay that answers some questions incorrectly.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request| {
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
         let number: usize = said.parse().expect("it is told numbers");
         let answer = if number.is_multiple_of(7) { "bad" } else { "good" };
-        FakeRun::for_request(request)
-            .started()
-            .pause(Duration::from_millis(3 + number as u64 % 5))
-            .text(answer)
-            .finished()
+        run.pause(Duration::from_millis(3 + number as u64 % 5)).text(answer).finished()
     })
 }
 
@@ -140,12 +135,9 @@ fn finished_cases_survive_two_hundred_kills() {
 
 #[test]
 fn interrupted_run_resumes() {
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
-        match request.last_user_text().as_str() {
-            "wait" => run.gate("open").text("good").finished(),
-            _ => run.text("good").finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.last_user_text().as_str() {
+        "wait" => run.gate("open").text("good").finished(),
+        _ => run.text("good").finished(),
     });
     let case = |id: &str, said: &str| {
         format!("---\nid: {id}\nturns: [{{ user: {said}, assert: {{ text: {{ must_match: good }} }} }}]\n")
@@ -220,7 +212,7 @@ fn interrupted_project(project: Project) -> Project {
 #[test]
 fn changed_judging_configuration_cannot_be_resumed() {
     let agent = agent();
-    let target = format!("target:\n  endpoint: {}\n", agent.url());
+    let target = format!("target:\n  endpoint: {agent}\n");
     let of = |more: &str| Project::with_config(&format!("{target}{more}"));
     let head = "suite:\n  criteria:\n    good: { match: [{ type: contains, value: good }] }\n---\n";
     let judged = suite()
@@ -237,7 +229,7 @@ fn changed_judging_configuration_cannot_be_resumed() {
         let answer = json!({"reasoning": "It is.", "satisfied": true});
         complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
     });
-    let connector = format!("{{ type: openai, base_url: '{}v1', model: small, stream: false }}", judge.url());
+    let connector = format!("{{ type: openai, base_url: '{judge}v1', model: small, stream: false }}");
     let judge =
         format!("connectors: {{ j: {connector} }}\njudge: connectors:j\ncriteria: {{ good: Is it good? }}\n");
     for (project, file, from, to) in [
@@ -275,9 +267,7 @@ fn changed_judging_configuration_cannot_be_resumed() {
 
 #[test]
 fn pending_retry_is_resumed() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("open").text("bad").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("open").text("bad").finished());
     let case = "id: a\nretries: 1\nturns: [{ user: hi, assert: { text: { must_match: good } } }]\n";
     let project = Project::with_agent(&agent).suite("a", case);
     let mut running = project.command(&["test", "-o", "junit.xml"]).spawn();
@@ -316,13 +306,10 @@ fn ended_attempts_of_an_interrupted_case_count() {
         (&["--retries", "2"], "passed", 2, 2),
     ] {
         let asked = AtomicUsize::new(0);
-        let agent = FakeAgent::start(move |request| {
-            let run = FakeRun::for_request(request).started();
-            match asked.fetch_add(1, Ordering::Relaxed) {
-                0 => run.text("bad").finished(),
-                1 => run.gate("open").text("good").finished(),
-                _ => run.text("good").finished(),
-            }
+        let agent = FakeAgent::with_run(move |run, _| match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => run.text("bad").finished(),
+            1 => run.gate("open").text("good").finished(),
+            _ => run.text("good").finished(),
         });
         let case = "id: a\nturns: [{ user: hi, assert: { text: { must_match: good } } }]\n";
         let project = Project::with_agent(&agent).suite("a", case);
@@ -355,12 +342,9 @@ fn ended_attempts_of_an_interrupted_case_count() {
 
 #[test]
 fn hint_after_resume_is_a_command_that_works() {
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
-        match request.last_user_text().as_str() {
-            "wait" => run.gate("open").text("good").finished(),
-            _ => run.text("bad").finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.last_user_text().as_str() {
+        "wait" => run.gate("open").text("good").finished(),
+        _ => run.text("bad").finished(),
     });
     let case = |id: &str| {
         format!("---\nid: {id}\nturns: [{{ user: '{id}', assert: {{ text: {{ must_match: good }} }} }}]\n")

@@ -13,9 +13,7 @@ use crate::common::{Lifeline, Project, TEST_TIMEOUT, TestRun, echo_agent};
 /// A project with a hostile agent and a good one, whose cases start later.
 fn project_with_both(hostile: &FakeAgent, good: &FakeAgent) -> Project {
     Project::with_config(&format!(
-        "store: false\nagents:\n  hostile: {{ endpoint: '{}', folder: first }}\n  good: {{ endpoint: '{}', folder: second }}\n",
-        hostile.url(),
-        good.url()
+        "store: false\nagents:\n  hostile: {{ endpoint: '{hostile}', folder: first }}\n  good: {{ endpoint: '{good}', folder: second }}\n"
     ))
 }
 
@@ -58,11 +56,8 @@ fn endless_reply(request: &FakeRequest) -> FakeReply {
 #[test]
 fn slow_check_does_not_slow_other_agents() {
     let long: &'static str = "abcdefgh ".repeat(100_000).leak();
-    let hostile =
-        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(long).finished());
-    let good = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().pause(Duration::from_millis(50)).text("Hello.").finished()
-    });
+    let hostile = FakeAgent::with_text(long);
+    let good = FakeAgent::with_run(|run, _| run.pause(Duration::from_millis(50)).text("Hello.").finished());
     let slow = "assert: { text: { must_match: '([a-h]+ )+[0-9]$' } }\n";
     let limited = "assert: { timing: { max_duration_ms: 1000 } }\n";
     let project = project_with_both(&hostile, &good)
@@ -97,8 +92,7 @@ fn third_ctrl_c_ends_run_during_flood() {
     let state = large_state();
     let hostile = FakeAgent::start(move |request| send_states(request, state));
     let project = Project::with_config(&format!(
-        "store: false\nagents:\n  hostile: {{ endpoint: '{}', folder: first }}\n  program: {{ type: command, command: [sh, agent.sh], folder: second }}\n",
-        hostile.url()
+        "store: false\nagents:\n  hostile: {{ endpoint: '{hostile}', folder: first }}\n  program: {{ type: command, command: [sh, agent.sh], folder: second }}\n"
     ))
     .file("agent.sh", "exec 3>alive\ntrap '' TERM\nsleep 1000\n")
     .suite("first/a", &suite("hostile", 3, ""))
@@ -207,9 +201,7 @@ fn hundred_good_cases_pass_with_ten_hostile_agents() {
     const MAX_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
     let state = large_state();
     let bad = FakeAgent::start(move |request| hostile_reply(request, state));
-    let good = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().pause(Duration::from_millis(300)).text("Hello.").finished()
-    });
+    let good = FakeAgent::with_run(|run, _| run.pause(Duration::from_millis(300)).text("Hello.").finished());
     let limited = "assert: { timing: { max_duration_ms: 1500 } }\n";
     let bad_case = |number: usize| {
         let (kind, _) = HOSTILE_KINDS[number % HOSTILE_KINDS.len()];
@@ -268,8 +260,7 @@ fn endless_interim_responses_are_no_answer() {
     for agent in agents {
         let key = if agent.contains("openai") { "base_url" } else { "endpoint" };
         let config = format!(
-            "target: {{ endpoint: '{}' }}\nagents: {{ bad: {{ {agent}, {key}: '{hostile}' }} }}\n",
-            good.url()
+            "target: {{ endpoint: '{good}' }}\nagents: {{ bad: {{ {agent}, {key}: '{hostile}' }} }}\n"
         );
         let bad = "name: bad\nagent: bad\nturns: [{ user: hello }]\n".to_string();
         let cases: Vec<String> = std::iter::once(bad).chain(suite.clone()).collect();
@@ -292,10 +283,10 @@ fn doubling_schema() -> Value {
 
 #[test]
 fn costly_schemas_and_paths_do_not_decide_other_verdicts() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let nested = (0..100).fold(json!(1), |inner, _| json!({"a": inner, "b": 1}));
         let answer = if request.last_user_text() == "nested" { nested } else { json!({"a": 1}) };
-        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+        run.text(&answer.to_string()).finished()
     });
     let case = |id: &str, user: &str, check: Value| {
         json!({"id": id, "input": user, "assertions": [check]}).to_string()

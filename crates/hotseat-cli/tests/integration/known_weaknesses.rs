@@ -41,9 +41,7 @@ fn run_cases(agent: &FakeAgent, cases: &[Value], args: &[&str]) -> TestRun {
 
 /// An agent that repeats the user text verbatim.
 fn echo_verbatim() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text(&request.last_user_text()).finished()
-    })
+    FakeAgent::with_run(|run, request| run.text(&request.last_user_text()).finished())
 }
 
 fn status<'a>(tested: &'a TestRun, case: &str) -> &'a str {
@@ -89,13 +87,9 @@ fn object_equality_ignores_key_order() {
         r#"{"b": 2.0, "a": {"y": [1, 2], "x": 1.0, "z": null}, "c": "three"}"#,
         r#"{"a": {"x": 1, "z": null, "y": [1, 2]}, "c": "three", "b": 2}"#,
     ];
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = FakeAgent::with_run(move |run, _| {
         let value: Value = serde_json::from_str(given).unwrap();
-        FakeRun::for_request(request)
-            .started()
-            .tool("c1", "take", &value, Some(json!("ok")))
-            .text(given)
-            .finished()
+        run.tool("c1", "take", &value, Some(json!("ok"))).text(given).finished()
     });
     // Text values, so that key order is preserved.
     let cases = orders.iter().enumerate().map(|(number, order)| {
@@ -140,10 +134,8 @@ fn undecidable_checks_fail_even_if_negated() {
 // W4
 #[test]
 fn tool_names_match_exactly_and_every_call_is_checked() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool("c1", "repay_loan", &json!({}), Some(json!({"status": "declined"})))
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool("c1", "repay_loan", &json!({}), Some(json!({"status": "declined"})))
             .tool("c2", "repay_loan", &json!({}), Some(json!({"status": "paid"})))
             .text("Done.")
             .finished()
@@ -242,12 +234,8 @@ fn expected_decides_beside_keys_without_assertions() {
 /// A case that is skipped since nobody answers the agent fails if the agent has done what it never may.
 #[test]
 fn a_skip_does_not_hide_what_the_agent_did() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool("c", "delete", &json!({"id": 7}), Some(json!("gone")))
-            .text("Anything else?")
-            .finished()
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool("c", "delete", &json!({"id": 7}), Some(json!("gone"))).text("Anything else?").finished()
     });
     let satisfy = |checks: Value| json!([{"type": "satisfy", "criteria": [{"description": "is careful", "match": checks}]}]);
     let never_deletes = json!({"type": "tool_called", "name": "delete", "negate": true});
@@ -313,13 +301,9 @@ fn prose_is_not_data_and_embedded_data_is_found() {
         assert_eq!(status(&tested, case), expected, "{:#}", tested.case(case));
     }
     // A simulated user may use these words.
-    let user = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("Note: it was $250").finished()
-    });
+    let user = FakeAgent::with_text("Note: it was $250");
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\n",
-        agent.url(),
-        user.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ user: {{ endpoint: '{user}' }} }}\n"
     ));
     let case = json!({"id": "said", "simulator": {"use": "user"}, "checkpoints": [{"id": "x", "assertion": {"type": "equals", "value": "Note: it was $250"}}]});
     project.file("a.test.jsonl", &case.to_string()).test(&[]).assert_all_passed();
@@ -361,8 +345,7 @@ fn text_next_to_data_is_kept_unchanged() {
 fn hooks_are_found_for_any_agent_and_location() {
     let agent = echo_agent();
     let config = format!(
-        "agents:\n  one: {{ endpoint: '{0}' }}\n  two: {{ endpoint: '{0}' }}\ntarget: one\nhooks:\n  note: {{ cmd: [sh, -c, 'read -r told; echo \"$told\" >> log'] }}\n",
-        agent.url()
+        "agents:\n  one: {{ endpoint: '{agent}' }}\n  two: {{ endpoint: '{agent}' }}\ntarget: one\nhooks:\n  note: {{ cmd: [sh, -c, 'read -r told; echo \"$told\" >> log'] }}\n"
     );
     let case = json!({"id": "a", "input": "hi", "before": "note"});
     let project = Project::with_config(&config).file("deep/tests/a.test.jsonl", &case.to_string());
@@ -413,9 +396,7 @@ fn limits_apply_inside_turns_and_judgements() {
     });
     let silent = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ silent: {{ endpoint: '{}', timeout_ms: 400 }} }}\n",
-        agent.url(),
-        silent.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ silent: {{ endpoint: '{silent}', timeout_ms: 400 }} }}\n"
     ));
     let never = json!([{"id": "x", "assertion": {"type": "contains", "value": "nowhere"}}]);
     let judged = json!([{"type": "agent", "use": "agents:silent", "criteria": "x"}]);
@@ -438,17 +419,12 @@ fn limits_apply_inside_turns_and_judgements() {
 #[test]
 fn parallel_cases_are_isolated() {
     let agent = echo_verbatim();
-    let user = FakeAgent::start(|request: &FakeRequest| {
+    let user = FakeAgent::with_run(|run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
-        FakeRun::for_request(request)
-            .started()
-            .text(&format!("I am {}", told["test_id"].as_str().unwrap()))
-            .finished()
+        run.text(&format!("I am {}", told["test_id"].as_str().unwrap())).finished()
     });
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\nhooks:\n  note: {{ cmd: [sh, -c, 'read -r told; echo ran >> log'] }}\n",
-        agent.url(),
-        user.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ user: {{ endpoint: '{user}' }} }}\nhooks:\n  note: {{ cmd: [sh, -c, 'read -r told; echo ran >> log'] }}\n"
     ));
     let cases: Vec<String> = (0..40)
         .map(|number| {
@@ -529,13 +505,9 @@ fn generated_cases_lose_nothing() {
         {"id": "expected", "input": "{\"a\": 1}", "expected": {"a": 2}},
         {"id": "told", "input": "hi", "metadata": {"owner": "me"}, "options": {"metadata": {"tone": "friendly"}}, "assert": [{"type": "contains", "value": "no"}]}
     ]});
-    let generator = FakeAgent::start(move |request: &FakeRequest| {
-        FakeRun::for_request(request).started().text(&made_up.to_string()).finished()
-    });
+    let generator = FakeAgent::with_text(made_up.to_string());
     let project = Project::with_config(&format!(
-        "agents: {{ mock: {{ endpoint: '{}' }}, gen: {{ endpoint: '{}' }} }}\n",
-        agent.url(),
-        generator.url()
+        "agents: {{ mock: {{ endpoint: '{agent}' }}, gen: {{ endpoint: '{generator}' }} }}\n"
     ));
     let tested = project.test(&["-i", "agents:gen", "-n", "mock"]);
     for (case, expected) in [("expected", "failed"), ("told", "failed")] {
@@ -563,14 +535,12 @@ fn generated_cases_choose_no_agent_and_no_model() {
         let mut case = json!({"id": "a", "input": "hi"});
         case.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
         let agent = echo_verbatim();
-        let generator = FakeAgent::start(move |request: &FakeRequest| {
+        let generator = FakeAgent::with_run(move |run, _| {
             let cases = json!({"cases": [case.clone()]});
-            FakeRun::for_request(request).started().text(&cases.to_string()).finished()
+            run.text(&cases.to_string()).finished()
         });
         let config = format!(
-            "agents: {{ mock: {{ endpoint: '{url}' }}, other: {{ endpoint: '{url}' }}, gen: {{ endpoint: '{}' }} }}\n",
-            generator.url(),
-            url = agent.url()
+            "agents: {{ mock: {{ endpoint: '{agent}' }}, other: {{ endpoint: '{agent}' }}, gen: {{ endpoint: '{generator}' }} }}\n"
         );
         let output = Project::with_config(&config).hotseat(&["test", "-i", "agents:gen", "-n", "mock"]);
         assert!(
@@ -617,10 +587,8 @@ fn awaiting_signals_are_configurable() {
         reasons(&project.test(&[])),
         [asks, "completed", asks, "completed", "content_is_question", "completed", "agent_declared"]
     );
-    let of_agent = format!(
-        "target: {{ endpoint: '{}', awaiting: {{ tools: [confirm_it], questions: false }} }}\n",
-        agent.url()
-    );
+    let of_agent =
+        format!("target: {{ endpoint: '{agent}', awaiting: {{ tools: [confirm_it], questions: false }} }}\n");
     project.workspace.file("hotseat.yaml", &of_agent);
     assert_eq!(
         reasons(&project.test(&[])),

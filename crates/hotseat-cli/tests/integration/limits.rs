@@ -33,8 +33,7 @@ fn oversized_state_patches_are_rejected() {
         let state = json!({"a": {}});
         for on in ["STATE", "ACTIVITY"] {
             let (patch, state) = (patch.clone(), state.clone());
-            let agent = FakeAgent::start(move |request: &FakeRequest| {
-                let run = FakeRun::for_request(request).started();
+            let agent = FakeAgent::with_run(move |run, _| {
                 let run = match on {
                     "STATE" => run.state(state.clone()).delta(patch.clone()),
                     _ => run
@@ -81,13 +80,10 @@ fn a_run_that_was_killed_under_a_hostile_agent_is_resumed_to_its_verdicts() {
     for (name, status, signal, attack) in attacks {
         let is_killed = Arc::new(AtomicBool::new(false));
         let over = is_killed.clone();
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
-            match request.last_user_text().as_str() {
-                "attack" => attack(run).text("Done.").finished().reply(),
-                "hold" if !over.load(Ordering::SeqCst) => run.hang().into(),
-                _ => run.text("Done.").finished().reply(),
-            }
+        let agent = FakeAgent::with_run(move |run, request| match request.last_user_text().as_str() {
+            "attack" => attack(run).text("Done.").finished().reply(),
+            "hold" if !over.load(Ordering::SeqCst) => run.hang().into(),
+            _ => run.text("Done.").finished().reply(),
         });
         let turns = match status {
             "failed" => "[{ user: attack }]\n---\nname: c\nturns: [{ user: hold }]\n",
@@ -112,13 +108,10 @@ fn a_run_that_was_killed_under_a_hostile_agent_is_resumed_to_its_verdicts() {
 
 #[test]
 fn stores_small_state_changes_as_deltas() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, _| {
         let state = json!({"big": "x".repeat(200_000), "n": -1});
         let change = |n: usize| json!([{"op": "replace", "path": "/n", "value": n}]);
-        (0..100)
-            .fold(FakeRun::for_request(request).started().state(state), |run, n| run.delta(change(n)))
-            .text("Done.")
-            .finished()
+        (0..100).fold(run.state(state), |run, n| run.delta(change(n))).text("Done.").finished()
     });
     let project = Project::with_agent(&agent).suite("a", HELLO);
     project.test(&["--trace", "out/trace.jsonl"]).assert_all_passed();
@@ -162,7 +155,7 @@ fn flooding_projects(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAge
         run.finished().reply()
     };
     let agent = FakeAgent::start(ag_ui);
-    let target = format!("target:\n  endpoint: {}\n{limits}", agent.url());
+    let target = format!("target:\n  endpoint: {agent}\n{limits}");
     let mut all = vec![("ag_ui", Project::with_config(&target), Some(agent))];
 
     let completion = (0..FLOOD_SIZE).fold(ChatCompletion::new(), |completion, n| match is_text {
@@ -279,16 +272,14 @@ fn unbounded_output_hits_limit_in_every_adapter() {
 
 #[test]
 fn size_limits_apply_to_conversations_and_runs() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text(&"word ".repeat(2000)).finished()
-    });
+    let agent = FakeAgent::with_text("word ".repeat(2000));
     let turns = "turns: [{ user: one }, { user: two }, { user: three }, { user: four }]\n";
     for (limits, limit, failed) in [
         ("conversation: { bytes: 30000 }", "conversation.bytes", ["a", "b"]),
         ("conversation: { events: 10 }", "conversation.events", ["a", "b"]),
         ("run: { bytes: 70000 }", "run.bytes", ["a", "a"]),
     ] {
-        let target = format!("target:\n  endpoint: {}\nparallel: 1\nlimits:\n  {limits}\n", agent.url());
+        let target = format!("target:\n  endpoint: {agent}\nparallel: 1\nlimits:\n  {limits}\n");
         let project = Project::with_config(&target)
             .suite("a", &format!("name: a\n{turns}"))
             .suite("b", &format!("name: b\n{turns}"));
@@ -304,18 +295,15 @@ fn size_limits_apply_to_conversations_and_runs() {
 /// After a limit of the run is exceeded, no case starts: it would fail for what other agents did.
 #[test]
 fn an_exceeded_limit_of_the_run_leaves_cases_out() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, request| {
         let calls = if request.last_user_text() == "call" { 2 } else { 0 };
         (0..calls)
             .fold(run, |run, n| run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok"))))
             .text("Done.")
             .finished()
     });
-    let config = format!(
-        "target: {{ endpoint: '{}' }}\nparallel: 1\nlimits: {{ run: {{ calls: 1 }} }}\n",
-        agent.url()
-    );
+    let config =
+        format!("target: {{ endpoint: '{agent}' }}\nparallel: 1\nlimits: {{ run: {{ calls: 1 }} }}\n");
     let project = Project::with_config(&config)
         .suite("a", "name: a\nturns: [{ user: call }]\n")
         .suite("b", "name: b\nturns: [{ user: hello }]\n");
@@ -476,7 +464,7 @@ fn a_restarted_message_takes_little_memory() {
     });
     let case = |number: usize| format!("name: c{number}\nturns: [{{ user: go }}]\n");
     let suite = (0..8).map(case).collect::<Vec<_>>().join("---\n");
-    let project = Project::with_config(&format!("target: {{ endpoint: '{}' }}\nstore: false\n", agent.url()));
+    let project = Project::with_config(&format!("target: {{ endpoint: '{agent}' }}\nstore: false\n"));
     let project = project.suite("a", &suite);
     let (output, peak) = project.command(&["test"]).timeout(TEST_TIMEOUT).spawn().wait_and_measure();
     assert_eq!(output.code, 0, "{output}");

@@ -1,6 +1,5 @@
 //! Hundreds of generated malformed answers of agents, judges and other roles: none produces a verdict, plain
 //! or negated.
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::malformed::{MalformedAnswer, MalformedKind, malformed_answers};
 use hotseat_testkit::{FakeAgent, FakeRequest};
@@ -17,9 +16,9 @@ fn requested_number(message: &str) -> usize {
 
 /// An agent that returns the answer with the given number.
 fn answering_agent(answers: Vec<String>) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
+    FakeAgent::with_run(move |run, request| {
         let text = &answers[requested_number(&request.last_user_text())];
-        FakeRun::for_request(request).started().text(text).finished()
+        run.text(text).finished()
     })
 }
 
@@ -126,8 +125,7 @@ fn finds_single_json_value_in_prose() {
 /// Broken JSON is not replaced by a tool result.
 #[test]
 fn malformed_answer_has_no_fallback() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, request| {
         let run = run.tool("c1", "look", &json!({}), Some(json!({"status": "ok"})));
         run.text(if request.last_user_text() == "words" {
             "It is done."
@@ -156,9 +154,7 @@ fn malformed_judge_answer_is_judge_error() {
     let strict = texts(&malformed_answers(&verdict(true), &verdict(false)));
     let count = open.len().max(strict.len());
     assert!(count >= 500);
-    let target = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("Hello.").finished()
-    });
+    let target = FakeAgent::with_text("Hello.");
     let (of_agent, of_model) = (open.clone(), strict);
     let judge = answering_judge(of_agent);
     let model = FakeAgent::start(move |request: &FakeRequest| {
@@ -171,10 +167,7 @@ fn malformed_judge_answer_is_judge_error() {
         complete_reply(json!({"role": "assistant", "content": text}), "stop")
     });
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ judge: {{ endpoint: '{}' }} }}\nconnectors:\n  model: {{ type: openai, base_url: '{}v1', model: m, stream: false }}\njudge: {{ use: connectors:model, retries: 0 }}\n",
-        target.url(),
-        judge.url(),
-        model.url()
+        "target: {{ endpoint: '{target}' }}\nagents: {{ judge: {{ endpoint: '{judge}' }} }}\nconnectors:\n  model: {{ type: openai, base_url: '{model}v1', model: m, stream: false }}\njudge: {{ use: connectors:model, retries: 0 }}\n"
     ));
     let cases: Vec<Value> = (0..count)
         .flat_map(|place| {
@@ -197,10 +190,10 @@ fn malformed_judge_answer_is_judge_error() {
 
 /// A judge that returns the answer whose number is in its criteria.
 fn answering_judge(answers: Vec<String>) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
+    FakeAgent::with_run(move |run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).expect("JSON");
         let text = &answers[requested_number(told["criteria"].as_str().expect("criteria"))];
-        FakeRun::for_request(request).started().text(text).finished()
+        run.text(text).finished()
     })
 }
 
@@ -212,13 +205,9 @@ fn malformed_judge_answer_errors_in_typescript() {
     let count = answers.len().min(150);
     let step = answers.len() / count;
     let judge = answering_judge(answers);
-    let target = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("Hello.").finished()
-    });
+    let target = FakeAgent::with_text("Hello.");
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ judge: {{ endpoint: '{}' }} }}\njudge: {{ retries: 0 }}\n",
-        target.url(),
-        judge.url()
+        "target: {{ endpoint: '{target}' }}\nagents: {{ judge: {{ endpoint: '{judge}' }} }}\njudge: {{ retries: 0 }}\n"
     ))
     .file(
         "a_test.ts",
@@ -258,14 +247,12 @@ fn malformed_simulator_answer_is_never_sent() {
     let shapes = ["42", "true", "null", "[]", r#"{"input": 3}"#, r#"{"input": "a", "message": "b"}"#];
     answers.extend(shapes.map(str::to_string));
     let count = answers.len();
-    let user = FakeAgent::start(move |request: &FakeRequest| {
+    let user = FakeAgent::with_run(move |run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).expect("JSON");
         let text = &answers[requested_number(told["persona"].as_str().expect("a persona"))];
-        FakeRun::for_request(request).started().text(text).finished()
+        run.text(text).finished()
     });
-    let target = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("Hello.").finished()
-    });
+    let target = FakeAgent::with_text("Hello.");
     let cases: Vec<Value> = (0..count)
         .map(|place| {
             json!({
@@ -277,9 +264,7 @@ fn malformed_simulator_answer_is_never_sent() {
         })
         .collect();
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\n",
-        target.url(),
-        user.url()
+        "target: {{ endpoint: '{target}' }}\nagents: {{ user: {{ endpoint: '{user}' }} }}\n"
     ));
     let tested = run_cases(project, &cases, &[]);
     assert_eq!(target.requests().len(), 0, "nothing is said to the agent");
@@ -298,18 +283,14 @@ fn truncated_generator_list_runs_nothing() {
         "Here you are:\n```json\n[{\"id\": \"G1\", \"input\": \"hi\"}]\n```",
         r#"{"cases": [{"id": "G1", "input": "hi"}], "cases": []}"#,
     ];
-    let generator = FakeAgent::start(move |request: &FakeRequest| {
+    let generator = FakeAgent::with_run(move |run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).expect("JSON");
         let text = all[usize::try_from(told["nth"].as_u64().expect("a number")).expect("small")];
-        FakeRun::for_request(request).started().text(text).finished()
+        run.text(text).finished()
     });
-    let target = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("Hello.").finished()
-    });
+    let target = FakeAgent::with_text("Hello.");
     let project = Project::with_config(&format!(
-        "agents: {{ shop: {{ endpoint: '{}' }}, gen: {{ endpoint: '{}' }} }}\n",
-        target.url(),
-        generator.url()
+        "agents: {{ shop: {{ endpoint: '{target}' }}, gen: {{ endpoint: '{generator}' }} }}\n"
     ));
     for place in 0..all.len() {
         let output = project.hotseat(&["test", "-n", "shop", "-i", &format!("agents:gen?nth={place}")]);

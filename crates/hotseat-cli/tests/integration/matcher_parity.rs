@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use hotseat::dsl::prelude::*;
 use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
 use crate::common::records::{assert_same, comparable, title, unordered};
@@ -281,8 +280,7 @@ fn entries_with_negation() -> Vec<(MatcherEntry, bool)> {
 /// An agent with prepared text and calls in the first two turns, so that assertions pass for one turn, both
 /// or none.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| {
         let free = |free: bool| Some(json!({"free": free}));
         let blue = json!({"room": "Blue Room", "people": 12});
         match request.last_user_text().as_str() {
@@ -305,7 +303,7 @@ fn agent() -> FakeAgent {
 
 /// A judge that decides by whether its evidence mentions a blue room.
 fn judge() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
+    FakeAgent::with_run(|run, request| {
         let asked = request.json().to_string();
         let holds = asked.contains("Blue Room");
         let mut answer = match () {
@@ -328,7 +326,7 @@ fn judge() -> FakeAgent {
             () => json!({"satisfied": holds}),
         };
         answer["reasoning"] = format!("blue: {holds}").into();
-        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+        run.text(&answer.to_string()).finished()
     })
 }
 
@@ -348,9 +346,7 @@ const SCOPES: [Scope; 3] = [Scope::Turn, Scope::Conversation, Scope::Visit];
 /// A project with code criteria, implemented in each front end by its own function.
 fn project(agent: &FakeAgent, judge: &FakeAgent) -> Project {
     let text = format!(
-        "target: {{ endpoint: '{}' }}\nagents:\n  judge: {{ endpoint: '{}' }}\njudge: agents:judge\n",
-        agent.url(),
-        judge.url()
+        "target: {{ endpoint: '{agent}' }}\nagents:\n  judge: {{ endpoint: '{judge}' }}\njudge: agents:judge\n"
     );
     Project::with_config(&text).file(
         "src/code.ts",

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace, post};
 use serde_json::{Value, json};
 
@@ -70,8 +69,7 @@ fn act(bank: &McpClient, text: &str) -> String {
 
 pub fn plain_target(agent: &FakeAgent) -> String {
     format!(
-        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n",
-        agent.url()
+        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n"
     )
 }
 
@@ -1026,16 +1024,14 @@ fn a_call_after_the_end_of_a_turn_is_an_error() {
     });
     // The judge is asked after the turn. It plays the part of an agent that goes on working.
     let known = address.clone();
-    let judge = FakeAgent::start(move |request: &FakeRequest| {
+    let judge = FakeAgent::with_run(move |run, _| {
         act(&McpClient::new(&known.lock().unwrap()), "pay o-1");
         let answer = json!({"satisfied": true, "reasoning": "It is."}).to_string();
-        FakeRun::for_request(request).started().text(&answer).finished()
+        run.text(&answer).finished()
     });
     let target = plain_target(&agent);
-    let judged = format!(
-        "{target}agents: {{ judge: {{ endpoint: '{}' }} }}\njudge: agents:judge\n{BANK}",
-        judge.url()
-    );
+    let judged =
+        format!("{target}agents: {{ judge: {{ endpoint: '{judge}' }} }}\njudge: agents:judge\n{BANK}");
     let suite = "name: a\nturns: [{ user: hi, assert: [{ type: satisfy, criteria: It is kind }] }]\n";
     let project = Project::with_config(&judged).suite("a", suite);
     let run = project.test(&[]);
@@ -1071,8 +1067,7 @@ fn hooks_receive_addresses_and_set_answers() {
         FakeReply::json(200, &json!({"reply": act(&bank, "pay o-1")}))
     });
     let target = format!(
-        "target:\n  type: http\n  endpoint: {}\n  body: {{ message: '{{{{message}}}}', bank: '{{{{forwardedProps.bank}}}}' }}\n  map: {{ reply: $.reply }}\n",
-        agent.url()
+        "target:\n  type: http\n  endpoint: {agent}\n  body: {{ message: '{{{{message}}}}', bank: '{{{{forwardedProps.bank}}}}' }}\n  map: {{ reply: $.reply }}\n"
     );
     let suite = "name: a
 hooks: [{ cmd: [sh, -c, 'echo \"{\\\"BANK\\\": \\\"$URL\\\", \\\"WORD\\\": \\\"from hook\\\"}\"'], env: { URL: '${MCP.bank.url}' } }]

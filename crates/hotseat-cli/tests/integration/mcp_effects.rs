@@ -42,8 +42,7 @@ fn run(servers: &str, suite: &str, arguments: &[&str]) -> TestRun {
 
 fn project(agent: &FakeAgent, servers: &str, suite: &str) -> Project {
     let config = format!(
-        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n{servers}",
-        agent.url()
+        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n{servers}"
     );
     Project::with_config(&config).suite("a", suite)
 }
@@ -200,8 +199,7 @@ fn a_retry_at_another_server_is_a_retry() {
         FakeReply::json(200, &json!({"reply": format!("{} {}", call("x-bank"), call("x-spare"))}))
     });
     let config = format!(
-        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}', x-spare: '${{MCP.spare.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n{servers}",
-        agent.url()
+        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ x-bank: '${{MCP.bank.url}}', x-spare: '${{MCP.spare.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n{servers}"
     );
     let case = |name: &str, more: &str| {
         format!(

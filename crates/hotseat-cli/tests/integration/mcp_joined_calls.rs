@@ -27,7 +27,7 @@ const RECEIPTS: &str = "mcp:
 const BANK_HEADER: &str = "  headers: { x-bank: '${MCP.bank.url}' }\n";
 
 fn agui_target(agent: &FakeAgent) -> String {
-    format!("target:\n  endpoint: {}\n{BANK_HEADER}", agent.url())
+    format!("target:\n  endpoint: {agent}\n{BANK_HEADER}")
 }
 
 fn bank(request: &FakeRequest) -> McpClient {
@@ -65,11 +65,10 @@ fn results(run: &TestRun) -> Vec<String> {
 
 #[test]
 fn a_call_that_the_agent_reports_and_the_server_sees_is_one_call() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
         let arguments = json!({"amount": 5.0, "order_id": "o-1"});
         let result = bank.call("charge_card", &arguments).expect("an answer");
-        let run = FakeRun::for_request(request).started();
         run.tool("c1", "mcp__bank__charge_card", &arguments, Some(result)).text("Paid.").finished()
     });
     let target = agui_target(&agent);
@@ -97,8 +96,7 @@ assert:
 /// A call has the name of a tool of the server also if it never arrived there.
 #[test]
 fn a_reported_call_that_no_server_received_is_one_of_the_tool() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         let arguments = json!({"order_id": "o-1", "amount": 5});
         run.tool("c1", "mcp__bank__charge_card", &arguments, Some(json!("charged"))).text("Paid.").finished()
     });
@@ -127,10 +125,9 @@ it('called', () => {
 /// Tests in TypeScript and script functions know the other names too.
 #[test]
 fn scripts_know_the_names_of_tools_of_servers() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let arguments = json!({"amount": 5, "order_id": "o-1"});
         let result = bank(request).call("charge_card", &arguments).expect("an answer");
-        let run = FakeRun::for_request(request).started();
         run.tool("c1", "mcp__bank__charge_card", &arguments, Some(result)).text("Paid.").finished()
     });
     let test = "import { it, user, expect, agent, conversation } from 'hotseat';
@@ -161,10 +158,9 @@ it('a', () => {
 #[test]
 fn a_reported_result_that_the_server_did_not_answer_is_noted() {
     let notes = |reported: Value| {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, request| {
             let arguments = json!({"order_id": "o-1", "amount": 5});
             bank(request).call("charge_card", &arguments).expect("an answer");
-            let run = FakeRun::for_request(request).started();
             run.tool("c1", "charge_card", &arguments, Some(reported.clone())).text("Paid.").finished()
         });
         let suite = "name: a\nturns: [{ user: pay, assert: { budget: { max_tool_calls: 1 } } }]\n";
@@ -194,8 +190,7 @@ fn a_call_whose_arguments_are_unknown_has_those_of_the_server() {
         FakeReply::json(200, &json!({"reply": "Paid.", "calls": calls}))
     });
     let target = format!(
-        "target:\n  type: http\n  endpoint: {}\n{BANK_HEADER}  body: '{{{{message}}}}'\n  map: {{ reply: $.reply, tool_calls: $.calls }}\n{RECEIPTS}",
-        agent.url()
+        "target:\n  type: http\n  endpoint: {agent}\n{BANK_HEADER}  body: '{{{{message}}}}'\n  map: {{ reply: $.reply, tool_calls: $.calls }}\n{RECEIPTS}"
     );
     let joined = run_joined(&target, 2);
     assert_eq!(results(&joined), ["call o-2 receipt of o-2", "call#2 o-1 first receipt"]);
@@ -205,7 +200,7 @@ fn a_call_whose_arguments_are_unknown_has_those_of_the_server() {
 #[test]
 fn parallel_calls_of_one_tool_are_joined_by_their_arguments() {
     let orders = ["o-1", "o-2", "o-1", "o-3"];
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = FakeAgent::with_run(move |run, request| {
         let bank = bank(request);
         thread::scope(|scope| {
             for order in orders {
@@ -214,7 +209,6 @@ fn parallel_calls_of_one_tool_are_joined_by_their_arguments() {
                     .spawn(move || bank.call("charge_card", &json!({"order_id": order})).expect("an answer"));
             }
         });
-        let run = FakeRun::for_request(request).started();
         let report = |run: FakeRun, (place, order): (usize, &str)| {
             run.tool_call(&format!("c{place}"), "charge_card", &json!({"order_id": order}))
         };
@@ -236,7 +230,7 @@ fn parallel_calls_of_one_tool_are_joined_by_their_arguments() {
 
 #[test]
 fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let bank = bank(request);
         // The calls reach the server in another order than the agent reports them.
         for id in ["c", "a", "b"] {
@@ -244,7 +238,6 @@ fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
             let arguments = json!({"order_id": "o-1", "added_by_the_client": true});
             bank.call_with_meta("charge_card", &arguments, meta).expect("an answer");
         }
-        let run = FakeRun::for_request(request).started();
         let report =
             |run: FakeRun, id: &str| run.tool_call(id, "bank_charge_card", &json!({"order_id": "o-1"}));
         ["a", "b", "c"].into_iter().fold(run, report).text("Paid.").finished()
@@ -257,9 +250,8 @@ fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
 
 #[test]
 fn ids_that_the_agent_uses_again_are_joined_in_order() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let bank = bank(request);
-        let run = FakeRun::for_request(request).started();
         let pay = |run: FakeRun, order: &str| {
             let arguments = json!({"order_id": order});
             let result = bank.call_with_meta("charge_card", &arguments, json!({"toolCallId": "call_0"}));
@@ -276,11 +268,10 @@ fn ids_that_the_agent_uses_again_are_joined_in_order() {
 /// Clients that validate arguments add defaults at every level.
 #[test]
 fn defaults_within_arguments_are_those_of_one_call() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let received = json!({"order_id": "o-1", "guest": {"name": "a", "age": null}, "items": [{"sku": 1.0, "count": 1}]});
         let result = bank(request).call("charge_card", &received).expect("an answer");
         let reported = json!({"order_id": "o-1", "guest": {"name": "a"}, "items": [{"sku": 1}]});
-        let run = FakeRun::for_request(request).started();
         run.tool("c1", "charge_card", &reported, Some(result)).text("Paid.").finished()
     });
     let run = run_joined(&(agui_target(&agent) + RECEIPTS), 1);
@@ -290,9 +281,8 @@ fn defaults_within_arguments_are_those_of_one_call() {
 /// Hotseat numbers the calls at its servers; an agent may use the same ids for its own.
 #[test]
 fn an_id_of_the_agent_is_not_that_of_a_call_at_a_server() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         bank(request).call("charge_card", &json!({"order_id": "o-1"})).expect("an answer");
-        let run = FakeRun::for_request(request).started();
         run.tool("mcp-1", "lookup", &json!({}), Some(json!("charge refused"))).text("Paid.").finished()
     });
     let suite = "name: a
@@ -321,8 +311,7 @@ fn calls_of_a_chat_agent_are_joined() {
         completion.text("Paid.").finish("stop").into()
     });
     let target = format!(
-        "target:\n  type: openai\n  base_url: {}v1\n  model: small\n  api_key: sk-0123456789\n{BANK_HEADER}",
-        agent.url()
+        "target:\n  type: openai\n  base_url: {agent}v1\n  model: small\n  api_key: sk-0123456789\n{BANK_HEADER}"
     );
     let run = run_joined(&(target + RECEIPTS), 3);
     assert_eq!(results(&run), ["b o-2 receipt of o-2", "c o-1 first receipt", "a o-1 second receipt"]);
@@ -330,7 +319,7 @@ fn calls_of_a_chat_agent_are_joined() {
 
 #[test]
 fn a_lost_answer_of_one_of_two_equal_calls_is_a_call_more() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let bank = bank(request);
         for id in ["a", "b"] {
             let arguments = json!({"order_id": "o-1"});
@@ -338,7 +327,6 @@ fn a_lost_answer_of_one_of_two_equal_calls_is_a_call_more() {
             let again = || bank.call_with_meta("charge_card", &arguments, meta.clone());
             again().or_else(|_| again()).expect("an answer");
         }
-        let run = FakeRun::for_request(request).started();
         let report = |run: FakeRun, id: &str| run.tool_call(id, "charge_card", &json!({"order_id": "o-1"}));
         ["a", "b"].into_iter().fold(run, report).text("Paid.").finished()
     });
@@ -362,7 +350,7 @@ fn joined_calls_are_in_the_order_in_which_the_server_saw_them() {
       - { name: validate, answers: [{ content: valid }] }
       - { name: charge, answers: [{ content: charged }] }
 ";
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|mut run, request| {
         let body = request.json();
         let text = body["messages"][0]["content"].as_str().unwrap_or_default();
         let made: Vec<&str> = text.split(' ').collect();
@@ -371,7 +359,6 @@ fn joined_calls_are_in_the_order_in_which_the_server_saw_them() {
             results.push(bank(request).call(tool, &json!({})));
             thread::sleep(std::time::Duration::from_millis(20));
         }
-        let mut run = FakeRun::for_request(request).started();
         for (tool, result) in made.iter().zip(results).rev() {
             run = run.tool(tool, tool, &json!({}), Some(result.expect("an answer")));
         }

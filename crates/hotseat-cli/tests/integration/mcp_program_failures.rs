@@ -198,8 +198,7 @@ fn a_second_answer_to_one_request_is_an_error_of_the_test() {
         FakeReply::sse().event(answer(request)).event(answer(request))
     });
     let agent = plain_agent();
-    let config =
-        format!("{}mcp: {{ bank: {{ type: proxy, url: '{}' }} }}\n", plain_target(&agent), server.url());
+    let config = format!("{}mcp: {{ bank: {{ type: proxy, url: '{server}' }} }}\n", plain_target(&agent));
     let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
     let run = Project::with_config(&config).suite("a", suite).test(&[]);
     let words = "MCP server `bank` failed: the proxied server answered a request twice";
@@ -340,8 +339,7 @@ fn a_call_without_a_handshake_is_visible() {
         let answer = hotseat_testkit::post(url, &headers, &call.to_string()).expect("an answer");
         FakeReply::json(200, &json!({"reply": answer.body}))
     });
-    let config =
-        format!("{}mcp: {{ bank: {{ type: proxy, url: '{}' }} }}\n", plain_target(&agent), bank.url());
+    let config = format!("{}mcp: {{ bank: {{ type: proxy, url: '{bank}' }} }}\n", plain_target(&agent));
     let suite = |check: &str| {
         format!("name: a\nturns: [{{ user: pay, assert: {{ tools: {{ {check}: [charge_card] }} }} }}]\n")
     };

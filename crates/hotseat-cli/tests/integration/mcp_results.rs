@@ -1,7 +1,6 @@
 //! Results of proxied MCP servers, in all forms that the protocol allows.
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest, McpClient};
+use hotseat_testkit::{FakeAgent, McpClient};
 use serde_json::{Value, json};
 
 use crate::common::{Project, TestRun};
@@ -148,16 +147,14 @@ fn assertions_see_all_that_the_agent_receives() {
 #[test]
 fn a_reported_part_of_an_answer_is_no_other_result() {
     let notes = |answered: Value, reported: Value| {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, request| {
             let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
             let arguments = json!({"order_id": "a"});
             bank.call("charge_card", &arguments).expect("an answer");
-            let run = FakeRun::for_request(request).started();
             run.tool("c1", "charge_card", &arguments, Some(reported.clone())).text("Paid.").finished()
         });
         let config = format!(
-            "target:\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\nmcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n",
-            agent.url()
+            "target:\n  endpoint: {agent}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\nmcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n"
         );
         let project = Project::with_config(&config).file("bank.py", SERVER);
         let project = project.file("results.json", &json!({"a": answered}).to_string());

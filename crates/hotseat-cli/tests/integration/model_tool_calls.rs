@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, post, post_within};
 use serde_json::{Value, json};
@@ -71,8 +70,7 @@ fn converse(model: &ModelClient, text: &str, tool: impl Fn(&Value) -> Value) -> 
 
 fn target(agent: &FakeAgent, headers: &str) -> String {
     format!(
-        "target:\n  type: http\n  endpoint: {}\n  headers: {{ {headers} }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n",
-        agent.url()
+        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ {headers} }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n"
     )
 }
 
@@ -156,8 +154,7 @@ fn calls_of_relayed_and_replayed_models_are_seen() {
         FakeReply::json(200, &json!({"id": "chatcmpl-1", "choices": [choice]}))
     });
     let agent = agent();
-    let relayed =
-        format!("models: {{ main: {{ type: relay, url: '{}', record: main.jsonl }} }}\n", provider.url());
+    let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}', record: main.jsonl }} }}\n");
     let replayed = "models: { main: { type: replay, file: main.jsonl } }\n";
     let asserts = "[{ tools: { require: [{ name: refund, count: { exact: 1 } }], forbid: [pay] } }, { type: tool_result, name: refund, result: { amount: 42 } }]";
     // Providers may use the same id in every reply.
@@ -188,7 +185,7 @@ fn run_relayed_with(paths: &'static str, provider: &FakeAgent, asserts: &str) ->
         }
         FakeReply::json(200, &json!({"reply": "Done."}))
     });
-    let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+    let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}' }} }}\n");
     let suite = case("a", "hello", asserts);
     Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
 }
@@ -417,7 +414,7 @@ fn a_reply_for_which_the_agent_does_not_wait_hides_its_calls() {
             asked.wait_for_requests(1, TEST_TIMEOUT);
             FakeReply::json(200, &json!({"reply": "Done."}))
         });
-        let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+        let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}' }} }}\n");
         let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
         Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
     };
@@ -451,7 +448,7 @@ fn a_call_in_a_broken_reply_counts_once_the_agent_sends_its_result() {
         }
         FakeReply::json(200, &json!({"reply": "Done."}))
     });
-    let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+    let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}' }} }}\n");
     let asserts = "{ tools: { forbid: [refund] } }";
     let suite = case("naive", "naive", asserts) + "---\n" + &case("careful", "careful", asserts);
     let run = Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[]);
@@ -676,16 +673,15 @@ fn a_call_that_the_model_and_an_mcp_server_see_is_one_call() {
 
 #[test]
 fn calls_that_the_protocol_shows_are_not_counted_twice() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
         let (answer, called) = converse(&model, "order o-7", |_| json!({"amount": 42}));
-        let run = FakeRun::for_request(request).started();
         let run = called
             .iter()
             .fold(run, |run, arguments| run.tool("c1", "refund", arguments, Some(json!({"amount": 42}))));
         run.text(&answer).finished()
     });
-    let config = format!("target:\n  endpoint: {}\n  headers: {{ {MODEL_HEADER} }}\n", agent.url());
+    let config = format!("target:\n  endpoint: {agent}\n  headers: {{ {MODEL_HEADER} }}\n");
     let once = "{ tools: { require: [{ name: refund, count: { exact: 1 } }] } }";
     let suite = case("a", "order o-7", once);
     Project::with_config(&(config + REFUNDS)).suite("a", &suite).test(&[]).assert_all_passed();
@@ -716,7 +712,7 @@ fn run_with_ids(ids: &'static [&'static str], has_own_ids: bool, asserts: &str) 
         model.call(&messages, &["refund"]).expect("a reply");
         FakeReply::json(200, &json!({"reply": "Done."}))
     });
-    let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+    let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}' }} }}\n");
     let suite = case("a", "hello", asserts);
     Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
 }

@@ -8,7 +8,7 @@ use crate::common::{Project, echo_agent};
 
 /// A project whose hooks append their input to a file and print something.
 fn project(agent: &FakeAgent, hooks: &[(&str, &str)]) -> Project {
-    let mut text = format!("target: {{ endpoint: '{}' }}\nhooks:\n", agent.url());
+    let mut text = format!("target: {{ endpoint: '{agent}' }}\nhooks:\n");
     for (name, script) in hooks {
         let script = json!(script);
         text.push_str(&format!("  {name}: {{ cmd: [sh, -c, {script}], timeout_ms: 20000 }}\n"));

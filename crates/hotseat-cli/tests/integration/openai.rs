@@ -12,8 +12,7 @@ const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
 /// A project whose target is this server.
 fn project(server: &FakeAgent, more: &str) -> Project {
     Project::with_config(&format!(
-        "target:\n  type: openai\n  base_url: {}v1\n  model: small\n  api_key: '${{ENV.KEY}}'\n{more}",
-        server.url()
+        "target:\n  type: openai\n  base_url: {server}v1\n  model: small\n  api_key: '${{ENV.KEY}}'\n{more}"
     ))
 }
 
@@ -86,8 +85,7 @@ fn a_run_without_any_shown_call_has_a_warning() {
 #[test]
 fn address_may_include_route() {
     let server = FakeAgent::start(|_| ChatCompletion::new().text("Hello.").finish("stop"));
-    let target =
-        format!("target: {{ type: openai, base_url: '{}x/chat/completions/', model: m }}\n", server.url());
+    let target = format!("target: {{ type: openai, base_url: '{server}x/chat/completions/', model: m }}\n");
     Project::with_config(&target).suite("a", HELLO).test(&[]).assert_all_passed();
     assert_eq!(server.requests()[0].path, "/x/chat/completions");
     assert_eq!(server.requests()[0].header("authorization"), None);
@@ -753,11 +751,10 @@ name: a
 tools:
   - name: confirm
     answers: [{{ args_match: {{ what: ^pay }}, content: scripted }}]
-    url: '{}tools/confirm'
+    url: '{tools}tools/confirm'
 turns: [{{ user: go }}]
 assert: {{ text: {{ must_match: '{must_match}' }} }}
-",
-        tools.url()
+"
     )
 }
 
@@ -1496,10 +1493,8 @@ fn rejects_unencodable_input_before_sending() {
     assert!(output.stderr.contains("a.test.json:1:"), "{output}");
     assert_eq!(server.requests().len(), 0);
 
-    let plain = format!(
-        "target:\n  type: http\n  endpoint: {}\n  body: {{ message: '{{{{message}}}}' }}\n",
-        server.url()
-    );
+    let plain =
+        format!("target:\n  type: http\n  endpoint: {server}\n  body: {{ message: '{{{{message}}}}' }}\n");
     for (case, words) in [
         (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
         (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options.mode`"),
@@ -1525,7 +1520,7 @@ fn cost_depends_on_the_model_that_the_completion_names() {
             usage["usage"] = json!({"prompt_tokens": 1_000_000, "completion_tokens": 10});
             ChatCompletion::new().text("Hello.").finish("stop").chunk(usage)
         });
-        let url = format!("{}v1", server.url());
+        let url = format!("{server}v1");
         let config = format!(
             "target: {{ type: openai, base_url: '{url}', model: small }}\nconnectors:\n  \
              cheap: {{ type: openai, base_url: '{url}', model: small, price: {{ input: 1, output: 1 }} }}\n  \

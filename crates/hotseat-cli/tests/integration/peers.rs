@@ -134,8 +134,7 @@ fn a_word_for_false_is_no_reason_to_skip() {
 
 #[test]
 fn required_tools_are_named_plainly() {
-    let agent = hotseat_testkit::FakeAgent::start(|request| {
-        let run = hotseat_testkit::agui::FakeRun::for_request(request).started();
+    let agent = hotseat_testkit::FakeAgent::with_run(|run, _| {
         run.tool("c1", "create_expense", &json!({}), Some(json!({}))).text("done").finished()
     });
     let block = |tool: &str| format!("{{ tools: {{ require: [{tool}], forbid: [delete_expense] }} }}");

@@ -10,7 +10,7 @@ use crate::common::{Lifeline, Project, TestRun, echo, echo_agent, exists};
 /// A project with one case decided by the function `judge` of `src/checks.ts`. `granted` is the content of
 /// `scripts:`.
 fn project(agent: &FakeAgent, granted: &str, script: &str) -> Project {
-    let target = format!("target: {{ endpoint: '{}' }}\n", agent.url());
+    let target = format!("target: {{ endpoint: '{agent}' }}\n");
     Project::with_config(&format!("{target}{granted}"))
         .file("src/checks.ts", script)
         .file("a.test.jsonl", CASE)
@@ -301,8 +301,7 @@ fn calls_project_commands_and_requests() {
 fn talks_to_project_agents() {
     let agent = FakeAgent::start(|request: &FakeRequest| echo(request));
     let text = format!(
-        "target: it\nagents:\n  it: {{ endpoint: '{url}' }}\n  helpers.other: {{ endpoint: '{url}' }}\n  started: {{ endpoint: '{url}', start: {{ command: [sleep, '9'] }} }}\n",
-        url = agent.url()
+        "target: it\nagents:\n  it: {{ endpoint: '{agent}' }}\n  helpers.other: {{ endpoint: '{agent}' }}\n  started: {{ endpoint: '{agent}', start: {{ command: [sleep, '9'] }} }}\n"
     );
     let script = "export function judge(output: string, input: string, expected: unknown, ctx: unknown) {
         const messages = [

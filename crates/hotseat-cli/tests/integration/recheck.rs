@@ -2,7 +2,6 @@
 //! contacting any agent.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
@@ -127,8 +126,7 @@ fn changed_assertion_is_rechecked_without_agent() {
 
 /// An agent with output for every kind of check.
 fn versatile_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
         if !request.tool_results_since_last_user().is_empty() {
             return FakeReply::from(run.text("Thank you for the answer.").finished());
@@ -452,9 +450,7 @@ fn counting_judge(asked: &'static AtomicUsize) -> FakeAgent {
 
 fn judged_project(agent: &FakeAgent, judge: &FakeAgent, suite: &str) -> Project {
     Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors:\n  j: {{ type: openai, base_url: '{}v1', model: m, stream: false }}\njudge: connectors:j\n",
-        agent.url(),
-        judge.url()
+        "target: {{ endpoint: '{agent}' }}\nconnectors:\n  j: {{ type: openai, base_url: '{judge}v1', model: m, stream: false }}\njudge: connectors:j\n"
     ))
     .suite("a", suite)
 }
@@ -514,9 +510,7 @@ fn verdicts_are_not_reused_for_other_options() {
         )
     };
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ j: {{ type: openai, base_url: '{}v1', model: m, stream: false }} }}\n",
-        agent.url(),
-        judge.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ j: {{ type: openai, base_url: '{judge}v1', model: m, stream: false }} }}\n"
     ))
     .suite("a", &suite("{ connector: m1 }"));
     let before = project.test(&[]);
@@ -567,7 +561,7 @@ fn verdicts_of_judges_with_changed_files_are_not_reused() {
 #[test]
 fn simulated_user_turns_are_reused() {
     let agent = echo_agent();
-    let user = FakeAgent::start(|request: &FakeRequest| {
+    let user = FakeAgent::with_run(|run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let answer = match told["turn_number"].as_u64() {
             Some(3..) => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
@@ -575,7 +569,7 @@ fn simulated_user_turns_are_reused() {
                 json!({"message": format!("Turn {turn:?}"), "done": false, "goal_progress": "partial", "reason": "r"})
             }
         };
-        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+        run.text(&answer.to_string()).finished()
     });
     const SIMULATED: &str = "
 name: simulated
@@ -584,9 +578,7 @@ assert: { text: { must_match: 'Turn Some' } }
 checkpoints: [{ id: said, assert: [{ type: contains, value: 'Some(2)' }] }]
 ";
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents:\n  user: {{ endpoint: '{}' }}\nsimulator: agents:user\n",
-        agent.url(),
-        user.url()
+        "target: {{ endpoint: '{agent}' }}\nagents:\n  user: {{ endpoint: '{user}' }}\nsimulator: agents:user\n"
     ))
     .suite("a", SIMULATED);
     let before = project.test(&[]);
@@ -615,8 +607,7 @@ fn errors_of_a_simulated_user_before_the_first_turn_are_the_same_again() {
         ("{ reply: 'not { JSON' }", ""),
     ] {
         let project = Project::with_config(&format!(
-            "target: {{ endpoint: '{}' }}\nconnectors: {{ user: {{ type: scripted, script: user.yaml }} }}\n",
-            agent.url()
+            "target: {{ endpoint: '{agent}' }}\nconnectors: {{ user: {{ type: scripted, script: user.yaml }} }}\n"
         ))
         .file("user.yaml", &format!("use: always\nrules: [{user}]\n"))
         .suite(
@@ -670,8 +661,7 @@ fn script_checks_run_without_contacting_agent() {
     let agent = echo_agent();
     let other = echo_agent();
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nscripts: {{ hosts: ['127.0.0.1:{}'] }}\n",
-        agent.url(),
+        "target: {{ endpoint: '{agent}' }}\nscripts: {{ hosts: ['127.0.0.1:{}'] }}\n",
         other.port()
     ))
     .suite("a", "name: looked at\nturns: [{ user: Hello, assert: [{ type: script, use: scripts:look }] }]\n")
@@ -679,8 +669,7 @@ fn script_checks_run_without_contacting_agent() {
     project.test(&[]).assert_all_passed();
     recheck(&project, &[]).assert_all_passed();
     let asks = format!(
-        "export default async function look(output) {{ const r = await fetch('{}'); return r.ok; }}\n",
-        other.url()
+        "export default async function look(output) {{ const r = await fetch('{other}'); return r.ok; }}\n"
     );
     let project = project.file("look.ts", &asks);
     let again = recheck(&project, &[]);
@@ -696,9 +685,7 @@ fn script_checks_run_without_contacting_agent() {
 
 #[test]
 fn reports_value_that_is_no_longer_secret() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("It is s3cr3t-value.").finished()
-    });
+    let agent = FakeAgent::with_text("It is s3cr3t-value.");
     let project = Project::with_agent(&agent)
         .suite("a", "name: tells\nturns: [{ user: Hi, assert: { text: { must_match: It is } } }]\n");
     project.test_in(TOKEN, &[]).assert_all_passed();

@@ -153,7 +153,7 @@ fn too_many_invalid_attempts_are_inconclusive() {
 #[test]
 fn case_reliability_overrides_project() {
     let agent = letter_agent();
-    let text = format!("target: {{ endpoint: '{}' }}\n{HALF}", agent.url());
+    let text = format!("target: {{ endpoint: '{agent}' }}\n{HALF}");
     let suite = [
         case("pppp"),
         with("p", "reliability: false\n"),
@@ -237,7 +237,7 @@ fn interrupted_case_is_inconclusive() {
 fn rejects_unprovable_reliability() {
     let agent = echo_agent();
     let wrong = |project: &str, case: &str| {
-        let text = format!("target: {{ endpoint: '{}' }}\n{project}", agent.url());
+        let text = format!("target: {{ endpoint: '{agent}' }}\n{project}");
         let output = Project::with_config(&text).suite("a", &with("p", case)).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
         output.stderr

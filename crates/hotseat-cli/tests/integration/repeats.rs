@@ -1,5 +1,4 @@
 //! Repeats and retries.
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -191,7 +190,7 @@ fn pass_threshold_can_be_lower_than_all() {
 #[test]
 fn runs_flag_overrides_project() {
     let agent = letter_agent();
-    let text = format!("target: {{ endpoint: '{}' }}\nruns: 2\nmin_pass_rate: 0.5\n", agent.url());
+    let text = format!("target: {{ endpoint: '{agent}' }}\nruns: 2\nmin_pass_rate: 0.5\n");
     let project = Project::with_config(&text).suite("a", &case("pfppf"));
     let tested = project.test(&[]);
     assert_eq!((tested.output.code, request_count(&agent, "pfppf")), (0, 2), "{}", tested.output);
@@ -203,7 +202,7 @@ fn runs_flag_overrides_project() {
 fn rates_have_one_form_everywhere() {
     for rate in ["0.66", "66%", "'66 %'"] {
         let agent = letter_agent();
-        let text = format!("target: {{ endpoint: '{}' }}\nruns: 3\nmin_pass_rate: {rate}\n", agent.url());
+        let text = format!("target: {{ endpoint: '{agent}' }}\nruns: 3\nmin_pass_rate: {rate}\n");
         let tested = Project::with_config(&text).suite("a", &case("pfp")).test(&[]);
         assert_eq!(tested.output.code, 0, "{rate}: {}", tested.output);
         assert_eq!(tested.report["summary"]["overall_pass_rate"], 66.7);
@@ -223,7 +222,7 @@ fn rates_have_one_form_everywhere() {
 #[test]
 fn pass_rate_without_repeats_has_a_note() {
     let agent = letter_agent();
-    let text = format!("target: {{ endpoint: '{}' }}\nmin_pass_rate: 50%\n", agent.url());
+    let text = format!("target: {{ endpoint: '{agent}' }}\nmin_pass_rate: 50%\n");
     let project = Project::with_config(&text).suite("a", &case("ppf"));
     let note =
         "note: `min_pass_rate` of the project file is ignored, because each case runs once: set `runs`";
@@ -441,7 +440,7 @@ fn rejects_contradictory_options() {
         said(&args);
     }
     let wrong = |text: &str| {
-        let text = format!("target: {{ endpoint: '{}' }}\n{text}\n", agent.url());
+        let text = format!("target: {{ endpoint: '{agent}' }}\n{text}\n");
         let output = Project::with_config(&text).suite("a", &case("p")).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
         output.stderr
@@ -520,7 +519,7 @@ fn a_skipped_retry_does_not_hide_the_failure() {
 #[test]
 fn retry_count_precedence_is_flag_case_project() {
     let agent = letter_agent();
-    let text = format!("target: {{ endpoint: '{}' }}\nretries: 1\n", agent.url());
+    let text = format!("target: {{ endpoint: '{agent}' }}\nretries: 1\n");
     let suite = [case("fffff"), with("ffff", "retries: 0\n"), with("fffffff", "retries: 2\n")].join("---\n");
     let project = Project::with_config(&text).suite("a", &suite);
     let counts = || ["fffff", "ffff", "fffffff"].map(|letters| request_count(&agent, letters));
@@ -568,8 +567,7 @@ fn repeats_that_ignore_retries_have_a_note() {
         "name: a\nretries: 2\n{turns}\n---\nname: b\nretries: 0\n{turns}\n---\nname: c\n{turns}\n---\nname: d\nretries: 1\nskip: true\n{turns}\n"
     );
     let project = |config: &str| {
-        Project::with_config(&format!("target: {{ endpoint: '{}' }}\n{config}", agent.url()))
-            .suite("a", &suite)
+        Project::with_config(&format!("target: {{ endpoint: '{agent}' }}\n{config}")).suite("a", &suite)
     };
     let noted = |project: Project, args: &[&str], words: Option<&str>| {
         let output = project.test(args).output;
@@ -586,9 +584,7 @@ fn repeats_that_ignore_retries_have_a_note() {
 
 #[test]
 fn no_retry_after_ctrl_c() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("open").text("bad").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("open").text("bad").finished());
     let project = project(&agent, &with("a", "retries: 5\n"));
     let mut running = project.command(&["test", "-o", "out.json"]).spawn();
     agent.wait_at_gate("open", TEST_TIMEOUT);
@@ -605,9 +601,7 @@ fn no_retry_after_ctrl_c() {
 /// Under the tree of several turns stands the result of the case, too.
 #[test]
 fn a_missing_retry_of_several_turns_is_shown_as_skipped() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("open").text("bad").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("open").text("bad").finished());
     let suite =
         "id: a\nretries: 5\nturns: [{ user: hi, assert: { text: { must_match: good } } }, { user: ho }]\n";
     let project = project(&agent, suite);
@@ -624,8 +618,7 @@ fn a_missing_retry_of_several_turns_is_shown_as_skipped() {
 /// A retry that the second Ctrl-C cancels might have passed.
 #[test]
 fn a_cancelled_retry_leaves_the_case_undecided() {
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, request| {
         let run = if request.index == 0 { run } else { run.gate("open") };
         run.text("bad").finished()
     });
@@ -1041,9 +1034,7 @@ fn streamed_suite_yields_each_case_once_in_order() {
 
 /// Runs a suite of many cases, and writes it again while the first cases run.
 fn run_changed_suite(changed: impl Fn(&dyn Fn(usize) -> String) -> String) -> (Project, ProgramOutput) {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("open").text("hi").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("open").text("hi").finished());
     // More than the reader takes at once.
     let input = "hi ".repeat(50);
     let line = |n: usize| format!("{{\"id\":\"c{n}\",\"input\":\"{input}\"}}\n");
@@ -1090,9 +1081,7 @@ fn suite_changed_to_invalid_text_during_run_is_reported_as_change() {
 
 #[test]
 fn ctrl_c_lists_remaining_cases_of_streamed_suite() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("open").text("hi").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("open").text("hi").finished());
     let line = |n: usize| format!("{{\"id\":\"c{n}\",\"input\":\"hi\"}}\n");
     let suite: String = (0..1_500).map(line).collect();
     let project = Project::with_agent(&agent).file("a.test.jsonl", &suite);

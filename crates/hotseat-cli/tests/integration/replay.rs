@@ -199,12 +199,10 @@ turns:
     });
     let targets = [
         format!(
-            "type: openai\n  base_url: '{}'\n  model: m\n  tools: [{{ name: add, answers: [{{ content: 2 }}] }}]\n",
-            completions.url()
+            "type: openai\n  base_url: '{completions}'\n  model: m\n  tools: [{{ name: add, answers: [{{ content: 2 }}] }}]\n"
         ),
         format!(
-            "type: http\n  endpoint: '{}'\n  body: '{{{{message}}}}'\n  map: {{ reply: $.text, tool_calls: $.calls, usage: $.used, awaiting: $.waits }}\n",
-            http.url()
+            "type: http\n  endpoint: '{http}'\n  body: '{{{{message}}}}'\n  map: {{ reply: $.text, tool_calls: $.calls, usage: $.used, awaiting: $.waits }}\n"
         ),
         "type: command\n  command: [sh, agent.sh]\n".to_string(),
         "type: embedded\n  agent: agent.yaml\n".to_string(),
@@ -281,8 +279,7 @@ fn project_agent_settings_apply_to_recordings() {
     let agent = echo_agent();
     let asserting = |pattern: &str| {
         format!(
-            "target:\n  endpoint: '{}'\n  headers: {{ Authorization: 'Bearer ${{ENV.SHOP_KEY}}' }}\n  assert: {{ text: {{ must_match: '{pattern}' }} }}\n",
-            agent.url()
+            "target:\n  endpoint: '{agent}'\n  headers: {{ Authorization: 'Bearer ${{ENV.SHOP_KEY}}' }}\n  assert: {{ text: {{ must_match: '{pattern}' }} }}\n"
         )
     };
     let project = Project::with_config(&asserting("hello")).suite("a", "name: a\nturns: [{ user: hello }]\n");
@@ -300,9 +297,7 @@ fn roles_are_not_replayed() {
         ChatCompletion::new().text("{\"passed\": false, \"reason\": \"rude\"}").finish("stop")
     });
     let project = Project::with_config(&format!(
-        "target: shop\nagents:\n  shop: {{ endpoint: '{}' }}\n  judge: {{ type: openai, base_url: '{}', model: m }}\n",
-        agent.url(),
-        judge.url()
+        "target: shop\nagents:\n  shop: {{ endpoint: '{agent}' }}\n  judge: {{ type: openai, base_url: '{judge}', model: m }}\n"
     ));
     let project = project.suite(
         "a",
@@ -410,15 +405,11 @@ fn changed_client_answers_are_errors() {
 #[test]
 fn server_answered_tool_is_not_called_again() {
     let tool = FakeAgent::start(|_| FakeReply::json(200, &json!({"ok": 1})));
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
-        match request.tool_results_since_last_user().is_empty() {
-            true => run.tool_call("c", "ask", &json!({})).finished(),
-            false => run.text("Thanks.").finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.tool_results_since_last_user().is_empty() {
+        true => run.tool_call("c", "ask", &json!({})).finished(),
+        false => run.text("Thanks.").finished(),
     });
-    let suite =
-        format!("name: a\ntools: [{{ name: ask, url: '{}' }}]\nturns: [{{ user: hello }}]\n", tool.url());
+    let suite = format!("name: a\ntools: [{{ name: ask, url: '{tool}' }}]\nturns: [{{ user: hello }}]\n");
     let project = Project::with_agent(&agent).suite("a", &suite);
     let live = project.test(&["--record", "rec"]);
     let replayed = project.test(&["-n", "replay:rec"]);
@@ -581,8 +572,8 @@ fn a_pipe_in_place_of_a_recording_is_refused() {
 #[test]
 fn recorded_times_are_reproduced_without_waiting() {
     const SLOW_DELAY: Duration = Duration::from_millis(600);
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started().tool("c", "look", &json!({}), Some(json!(1)));
+    let agent = FakeAgent::with_run(|run, _| {
+        let run = run.tool("c", "look", &json!({}), Some(json!(1)));
         run.pause(SLOW_DELAY).text("Done.").finished()
     });
     let suite = |limit: u32| {
@@ -628,9 +619,7 @@ fn recorded_times_are_reproduced_without_waiting() {
 /// A turn that was stopped at a limit is recorded with exactly the limit as its duration.
 #[test]
 fn turns_that_were_stopped_at_a_limit_fail_by_it_again() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().text("Hi").pause(Duration::from_millis(400)).finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.text("Hi").pause(Duration::from_millis(400)).finished());
     let yaml = "name: turn
 turns: [{ user: hello }, { user: again, assert: { timing: { max_duration_ms: 150 } } }]
 ---
@@ -699,11 +688,9 @@ fn a_declared_reliability_needs_the_agent() {
 /// Its bytes are not recorded, so the recording says at which limit.
 #[test]
 fn turns_that_were_stopped_at_a_limit_of_bytes_fail_by_it_again() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().text("Hi").text(&"word ".repeat(2000)).finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.text("Hi").text(&"word ".repeat(2000)).finished());
     let config = |scope: &str, bytes: u32| {
-        format!("target:\n  endpoint: {}\nlimits: {{ {scope}: {{ bytes: {bytes} }} }}\n", agent.url())
+        format!("target:\n  endpoint: {agent}\nlimits: {{ {scope}: {{ bytes: {bytes} }} }}\n")
     };
     let words = "sent more than 5000 bytes";
     for scope in ["turn", "conversation"] {
@@ -809,9 +796,9 @@ fn case_names_may_contain_any_characters() {
 #[test]
 fn representative_attempt_is_recorded() {
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let agent = FakeAgent::start(move |request| {
+    let agent = FakeAgent::with_run(move |run, _| {
         let number = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        FakeRun::for_request(request).started().text(if number == 1 { "bad" } else { "good" }).finished()
+        run.text(if number == 1 { "bad" } else { "good" }).finished()
     });
     let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: good } } }]\n";
     let project = Project::with_agent(&agent).suite("a", suite);
@@ -861,7 +848,7 @@ fn failed_replay_is_never_a_pass() {
     assert_eq!(project.test(&["--record", "rec"]).output.code, 3);
     assert_eq!(recording(&project, "rec"), before);
     // A successful run replaces it.
-    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"));
     project.workspace.file("a.test.yaml", &suite("go"));
     project.test(&["--record", "rec"]).assert_all_passed();
     project.test(&["-n", "replay:rec"]).assert_all_passed();
@@ -879,7 +866,7 @@ fn an_agent_that_only_answers_with_an_error_replaces_its_recording() {
         let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
         project.test(&["--record", "rec"]).assert_all_passed();
         let agent = FakeAgent::start(move |_: &FakeRequest| reply.clone());
-        project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+        project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"));
         assert_failed(&project.test(&["--record", "rec"]), "a", kind, &[reason]);
         let replayed = project.test(&["-n", "replay:rec"]);
         assert_failed(&replayed, "a", "test_error", &["the recorded turn is incomplete", reason]);
@@ -901,7 +888,7 @@ fn unwritable_recordings_end_run() {
         std::fs::remove_dir_all(&folder).unwrap();
         echo(request)
     });
-    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"));
     let output = project.hotseat(&["test", "--record", "gone"]);
     assert!(output.code == 3 && output.stderr.contains("recordings in gone"), "{output}");
     assert!(!gone.exists());
@@ -912,8 +899,7 @@ fn unwritable_recordings_end_run() {
 fn a_recording_without_visible_calls_decides_nothing_about_calls() {
     let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
     let target = format!(
-        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n",
-        agent.url()
+        "target: {{ type: http, endpoint: '{agent}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n"
     );
     let hello = "name: a\nturns: [{ user: hi, assert: { text: { must_match: Hello } } }]\n";
     let project = Project::with_config(&target).suite("a", hello);

@@ -567,9 +567,8 @@ fn json_contains_all_cases_in_order() {
 
 #[test]
 fn json_lines_are_written_as_cases_finish() {
-    let agent = FakeAgent::start(|request| {
+    let agent = FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        let run = FakeRun::for_request(request).started();
         let run = if said == "second" { run.gate("open") } else { run };
         run.text(&said).finished()
     });
@@ -629,12 +628,12 @@ fn assert_has_members(value: &Value, sample: &Value, path: &str) {
 /// Documented report of single-turn cases.
 #[test]
 fn json_has_documented_members_for_single_turn_cases() {
-    let agent = FakeAgent::start(|request| {
+    let agent = FakeAgent::with_run(|run, request| {
         let answer = match request.last_user_text().as_str() {
             "Business travel, $3500" => "Confirm $3500 expense?",
             _ => "What type of expense would you like to submit?",
         };
-        FakeRun::for_request(request).started().text(answer).finished()
+        run.text(answer).finished()
     });
     let history = json!([
         {"role": "user", "content": "I want to submit an expense"},
@@ -645,8 +644,7 @@ fn json_has_documented_members_for_single_turn_cases() {
     let cases =
         [json!({"id": "expense-turn1", "input": first}), json!({"id": "expense-turn2", "input": history})];
     let project = Project::with_config(&format!(
-        "agents:\n  assistants.expense: {{ endpoint: '{}' }}\ntarget: assistants.expense\n",
-        agent.url()
+        "agents:\n  assistants.expense: {{ endpoint: '{agent}' }}\ntarget: assistants.expense\n"
     ))
     .file("tests/expense.test.jsonl", &format!("{}\n{}\n", cases[0], cases[1]));
     let report = project.test(&["--timeout", "90s", "--run", "expense"]).report;
@@ -672,8 +670,7 @@ fn json_has_documented_members_for_single_turn_cases() {
 /// Documented report of conversations, in JSON and JSON lines.
 #[test]
 fn json_has_documented_members_for_conversations() {
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
         let status = json!({"expense": {"status": "submitted"}});
         match said.as_str() {
@@ -685,14 +682,11 @@ fn json_has_documented_members_for_conversations() {
         }
         .finished()
     });
-    let user = FakeAgent::start(|request| {
+    let user = FakeAgent::with_run(|run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).expect("a question");
         let script = ["Help me file an expense", "Client dinner, $250", "Yes, confirm"];
         let turn = told["turn_number"].as_u64().and_then(|turn| usize::try_from(turn).ok()).expect("a turn");
-        FakeRun::for_request(request)
-            .started()
-            .text(&json!({"input": script[turn - 1]}).to_string())
-            .finished()
+        run.text(&json!({"input": script[turn - 1]}).to_string()).finished()
     });
     let check = |check: &Value, passed: bool| {
         let mut check = check.clone();
@@ -716,8 +710,7 @@ fn json_has_documented_members_for_conversations() {
         flow
     };
     let project = Project::with_config(&format!(
-        "agents:\n  assistants.expense: {{ endpoint: '{}' }}\n  sim: {{ endpoint: '{}' }}\ntarget: assistants.expense\n",
-        agent.url(), user.url()
+        "agents:\n  assistants.expense: {{ endpoint: '{agent}' }}\n  sim: {{ endpoint: '{user}' }}\ntarget: assistants.expense\n"
     ))
     .file("tests/a.test.jsonl", &format!("{flow}\n{dynamic}\n"));
     let tested = project.test(&["-o", "out.jsonl"]);
@@ -979,9 +972,7 @@ fn annotates_each_failed_case_once() {
 
 #[test]
 fn annotations_contain_no_commands_of_other_servers() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().error("a ##vso[task.x]y ##[error]z", None)
-    });
+    let agent = FakeAgent::with_run(|run, _| run.error("a ##vso[task.x]y ##[error]z", None));
     let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
     let output = project.command(&["test"]).env("GITHUB_ACTIONS", "true").run();
     assert!(output.stdout.contains("::error file=a.test.yaml"), "{output}");
@@ -994,10 +985,7 @@ fn annotation_paths_are_relative_to_repository() {
     let project = Project::empty()
         .file(
             "sub/hotseat.yaml",
-            &format!(
-                "target:\n  endpoint: {}\n  assert:\n    tools: {{ forbid: [charge_card] }}\n",
-                agent.url()
-            ),
+            &format!("target:\n  endpoint: {agent}\n  assert:\n    tools: {{ forbid: [charge_card] }}\n"),
         )
         .file(
             "sub/tests/a.test.yaml",
@@ -1083,8 +1071,7 @@ fn untrusted_text_cannot_control_console() {
 #[test]
 fn agent_answer_cannot_inject_workflow_command() {
     let words = "  ::set-output name=a::b\n\t::error::pwned\n\u{a0}::warning::too\n##\r[error]x";
-    let agent =
-        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(words).finished());
+    let agent = FakeAgent::with_text(words);
     let project = Project::with_agent(&agent);
     for args in [&["test", "-i", "hello"][..], &["test", "-i", "hello", "-v"]] {
         let output = project.hotseat(args);
@@ -1252,8 +1239,7 @@ fn assert_secret_redacted(project: &Project, env: &[(&str, &str)]) {
 #[test]
 fn redacts_header_token_from_environment() {
     let agent = FakeAgent::start(leaking_reply);
-    let target =
-        format!("target: {{ endpoint: '{}', headers: {{ X-Key: '${{ENV.PLAIN_NAME}}' }} }}\n", agent.url());
+    let target = format!("target: {{ endpoint: '{agent}', headers: {{ X-Key: '${{ENV.PLAIN_NAME}}' }} }}\n");
     assert_secret_redacted(
         &Project::with_config(&target).suite("a", &leaking_suite("")),
         &[("PLAIN_NAME", SECRET)],
@@ -1263,18 +1249,15 @@ fn redacts_header_token_from_environment() {
 #[test]
 fn redacts_literal_header_token() {
     let agent = FakeAgent::start(leaking_reply);
-    let target = format!(
-        "target:\n  endpoint: '{}'\n  headers: {{ Authorization: 'Bearer {SECRET}' }}\n",
-        agent.url()
-    );
+    let target =
+        format!("target:\n  endpoint: '{agent}'\n  headers: {{ Authorization: 'Bearer {SECRET}' }}\n");
     assert_secret_redacted(&Project::with_config(&target).suite("a", &leaking_suite("")), &[]);
 }
 
 #[test]
 fn redacts_hook_token() {
     let agent = FakeAgent::start(leaking_reply);
-    let target =
-        format!("target: {{ endpoint: '{}', headers: {{ X-Key: '${{SHOP_TOKEN}}' }} }}\n", agent.url());
+    let target = format!("target: {{ endpoint: '{agent}', headers: {{ X-Key: '${{SHOP_TOKEN}}' }} }}\n");
     let hooks = format!("hooks: [{{ cmd: [echo, '{{\"SHOP_TOKEN\":\"{SECRET}\"}}'] }}]");
     assert_secret_redacted(&Project::with_config(&target).suite("a", &leaking_suite(&hooks)), &[]);
 }
@@ -1283,8 +1266,7 @@ fn redacts_hook_token() {
 fn redacts_project_secrets() {
     let agent = FakeAgent::start(leaking_reply);
     let target = format!(
-        "secrets: [ANYTHING]\ntarget: {{ endpoint: '{}', headers: {{ X-Key: '${{ANYTHING}}' }} }}\n",
-        agent.url()
+        "secrets: [ANYTHING]\ntarget: {{ endpoint: '{agent}', headers: {{ X-Key: '${{ANYTHING}}' }} }}\n"
     );
     let hooks = format!("hooks: [{{ cmd: [echo, '{{\"ANYTHING\":\"{SECRET}\"}}'] }}]");
     assert_secret_redacted(&Project::with_config(&target).suite("a", &leaking_suite(&hooks)), &[]);
@@ -1294,10 +1276,8 @@ fn redacts_project_secrets() {
 #[test]
 fn redacts_split_secrets() {
     let agent = FakeAgent::start(leaking_reply);
-    let target = format!(
-        "target:\n  endpoint: '{}'\n  headers: {{ Authorization: 'Bearer {SECRET}' }}\n",
-        agent.url()
-    );
+    let target =
+        format!("target:\n  endpoint: '{agent}'\n  headers: {{ Authorization: 'Bearer {SECRET}' }}\n");
     let project = Project::with_config(&target).suite("a", &leaking_suite(""));
     project.hotseat(&["test", "--trace", "trace.jsonl"]);
     let mut pieces = String::new();
@@ -1385,7 +1365,7 @@ fn redacts_secrets_in_hook_failures() {
 fn redacts_secrets_in_hook_failures_with_per_case_target() {
     let agent = echo_agent();
     let suite = "name: a\nhooks: [{ cmd: [sh, -c, 'echo $API_TOKEN; exit 1'] }]\nturns: [{ user: a }]\n";
-    let target = format!("target: {{ endpoint: '{}${{SHOP}}' }}\n", agent.url());
+    let target = format!("target: {{ endpoint: '{agent}${{SHOP}}' }}\n");
     assert_token_redacted(&Project::with_config(&target).suite("a", suite));
 }
 
@@ -1399,7 +1379,7 @@ fn redacts_secrets_passed_between_hooks() {
 #[test]
 fn redacts_secrets_in_address() {
     let agent = echo_agent();
-    let target = format!("target: {{ endpoint: '{}?key=${{ENV.API_TOKEN}}' }}\n", agent.url());
+    let target = format!("target: {{ endpoint: '{agent}?key=${{ENV.API_TOKEN}}' }}\n");
     assert_token_redacted(&Project::with_config(&target).suite("a", "name: a\nturns: [{ user: a }]\n"));
     let target = "target: { endpoint: 'http://user:${ENV.API_TOKEN}@127.0.0.1:9/' }\n";
     assert_token_redacted(&Project::with_config(target).suite("a", "name: a\nturns: [{ user: a }]\n"));
@@ -1409,8 +1389,7 @@ fn redacts_secrets_in_address() {
 fn redacts_secrets_in_target_checks() {
     let agent = echo_agent();
     let target = format!(
-        "target:\n  endpoint: '{}'\n  assert: {{ text: {{ must_match: 'x${{ENV.API_TOKEN}}' }} }}\n",
-        agent.url()
+        "target:\n  endpoint: '{agent}'\n  assert: {{ text: {{ must_match: 'x${{ENV.API_TOKEN}}' }} }}\n"
     );
     assert_token_redacted(&Project::with_config(&target).suite("a", "name: a\nturns: [{ user: a }]\n"));
 }
@@ -1565,13 +1544,11 @@ fn a_report_that_is_not_complete_replaces_nothing() {
 /// A run that ends without a report leaves the one of the run before, and no other run writes the same file.
 #[test]
 fn a_report_is_replaced_at_the_end_of_the_run() {
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
-        match request.json()["messages"][0]["content"] == "wait" {
+    let agent =
+        FakeAgent::with_run(|run, request| match request.json()["messages"][0]["content"] == "wait" {
             true => run.gate("answer").text("late").finished(),
             false => run.text("at once").finished(),
-        }
-    });
+        });
     let suite = "name: quick\nturns: [{ user: hi }]\n---\nname: slow\nturns: [{ user: wait }]\n";
     let project = Project::with_agent(&agent).suite("a", suite);
     let reports = ["r.json", "r.xml", "r.html"];

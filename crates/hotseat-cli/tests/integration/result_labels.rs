@@ -10,7 +10,6 @@ use hotseat_report::reporters::{
 };
 use hotseat_report::store::RunStore;
 use hotseat_testkit::FakeAgent;
-use hotseat_testkit::agui::FakeRun;
 use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, Verdict};
 use serde_json::{Value, json};
 
@@ -194,12 +193,10 @@ const LABELS: [(&str, ResultLabel); 7] = [
 
 fn project() -> (FakeAgent, FakeAgent, Project) {
     let agent = echo_agent();
-    let role = FakeAgent::start(|request| FakeRun::for_request(request).started().text("no JSON").finished());
+    let role = FakeAgent::with_text("no JSON");
     let config = format!(
-        "agents:\n  live: {{ endpoint: '{}' }}\n  dead: {{ endpoint: '{}' }}\n  role: {{ endpoint: '{}' }}\ntarget: live\n",
-        agent.url(),
-        unreachable_address(),
-        role.url()
+        "agents:\n  live: {{ endpoint: '{agent}' }}\n  dead: {{ endpoint: '{}' }}\n  role: {{ endpoint: '{role}' }}\ntarget: live\n",
+        unreachable_address()
     );
     let cases = [
         json!({"id": "good", "input": "hi", "assert": [{"type": "contains", "value": "hi"}]}),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_testkit::agui::{FakeRun, RunAgentInput};
+use hotseat_testkit::agui::RunAgentInput;
 use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
@@ -11,8 +11,7 @@ use crate::common::{Project, TestRun, unreachable_address};
 
 /// A sales agent that asks for details and finally confirms.
 fn sales_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text().to_lowercase();
         match said {
             said if said.contains("confirm") => run
@@ -54,22 +53,13 @@ fn a_misspelt_role_is_one_error_where_it_is_set() {
 
 /// A simulated user that sends these messages in order.
 fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
+    FakeAgent::with_run(move |run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
         // If the first turn is written, the user starts with the second.
         let first = usize::try_from(told["first"].as_u64().unwrap_or(1)).unwrap();
-        text_answer(request, script.get(turn - first).copied().unwrap_or(r#"{"goal_achieved": true}"#))
+        run.text(script.get(turn - first).copied().unwrap_or(r#"{"goal_achieved": true}"#)).finished()
     })
-}
-
-fn text_answer(request: &FakeRequest, text: &str) -> FakeReply {
-    FakeRun::for_request(request).started().text(text).finished().into()
-}
-
-/// A judge with a constant answer.
-fn constant_judge(text: &'static str) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| text_answer(request, text))
 }
 
 /// Input of a role in each request.
@@ -79,9 +69,9 @@ fn received_inputs(helper: &FakeAgent) -> Vec<Value> {
 }
 
 fn project(target: &FakeAgent, helpers: &[(&str, &FakeAgent)]) -> Project {
-    let mut text = format!("target: {{ endpoint: '{}' }}\nagents:\n", target.url());
+    let mut text = format!("target: {{ endpoint: '{target}' }}\nagents:\n");
     for (name, agent) in helpers {
-        text.push_str(&format!("  {name}: {{ endpoint: '{}' }}\n", agent.url()));
+        text.push_str(&format!("  {name}: {{ endpoint: '{agent}' }}\n"));
     }
     Project::with_config(&text)
 }
@@ -258,8 +248,8 @@ fn achieved_goal_ends_conversation() {
 
 #[test]
 fn conversation_ends_at_turn_limit() {
-    let agent = FakeAgent::start(|request: &FakeRequest| text_answer(request, "And then?"));
-    let user = FakeAgent::start(|request: &FakeRequest| text_answer(request, "More"));
+    let agent = FakeAgent::with_text("And then?");
+    let user = FakeAgent::with_text("More");
     let pending = json!([{"id": "end", "assertion": {"type": "contains", "value": "The end"}}]);
     let tested = run_cases(
         project(&agent, &[("u", &user)]),
@@ -288,8 +278,8 @@ fn conversation_ends_at_turn_limit() {
 #[test]
 fn failing_simulated_user_is_not_agent_failure() {
     let agent = sales_agent();
-    let broken = constant_judge(r#"{"answer": "?"}"#);
-    let empty = constant_judge(r#"{"input": " ", "goal_achieved": false}"#);
+    let broken = FakeAgent::with_text(r#"{"answer": "?"}"#);
+    let empty = FakeAgent::with_text(r#"{"input": " ", "goal_achieved": false}"#);
     let failing = FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"));
     let gone = unreachable_address();
     let project = project(&agent, &[("broken", &broken), ("empty", &empty), ("failing", &failing)]);
@@ -338,9 +328,9 @@ fn failing_simulated_user_is_not_agent_failure() {
 /// A simulated user that fails on its first question and has reached its goal on every other one.
 fn recovering_user() -> FakeAgent {
     let asked = AtomicUsize::new(0);
-    FakeAgent::start(move |request: &FakeRequest| match asked.fetch_add(1, Ordering::SeqCst) {
+    FakeAgent::with_run(move |run, _| match asked.fetch_add(1, Ordering::SeqCst) {
         0 => FakeReply::text(500, "out of order"),
-        _ => text_answer(request, r#"{"goal_achieved": true}"#),
+        _ => run.text(r#"{"goal_achieved": true}"#).finished().into(),
     })
 }
 
@@ -425,8 +415,7 @@ fn model_simulates_and_judges_with_builtin_prompts() {
     let agent = sales_agent();
     let judge = "name: a judge\nuse: always\nrules:\n  - when: { system: 'You judge', user: 'EXP-001' }\n    reply: { json: { passed: true, score: 0.9, reason: 'it names the reference' } }\n";
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\n  judge: {{ type: scripted, script: judge.yaml }}\njudge: connectors:judge\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\n  judge: {{ type: scripted, script: judge.yaml }}\njudge: connectors:judge\n"
     ))
     .file("user.yaml", MODEL)
     .file("judge.yaml", judge);
@@ -444,8 +433,7 @@ fn model_simulates_and_judges_with_builtin_prompts() {
 /// A model has the conversation as the messages before its question, with calls of tools in words.
 #[test]
 fn model_simulates_from_a_transcript() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, request| {
         match &*request.last_user_text() {
             "A room" => run
                 .tool("c", "find_rooms", &json!({"day": "Monday"}), Some(json!("two")))
@@ -458,9 +446,7 @@ fn model_simulates_from_a_transcript() {
         complete_reply(json!({"role": "assistant", "content": r#"{"input": "Blue"}"#}), "stop")
     });
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors: {{ user: {{ type: openai, base_url: '{}v1', model: m, stream: false }} }}\n",
-        agent.url(),
-        model.url()
+        "target: {{ endpoint: '{agent}' }}\nconnectors: {{ user: {{ type: openai, base_url: '{model}v1', model: m, stream: false }} }}\n"
     ));
     let case = json!({
         "id": "a",
@@ -497,8 +483,8 @@ fn model_simulates_from_a_transcript() {
 fn judge_receives_context_and_decides() {
     let agent = sales_agent();
     let (kind, strict) = (
-        constant_judge(r#"{"passed": true, "score": 0.95, "reason": "helpful", "suggestions": []}"#),
-        constant_judge("```json\n{\"passed\": false, \"reason\": \"rude\"}\n```"),
+        FakeAgent::with_text(r#"{"passed": true, "score": 0.95, "reason": "helpful", "suggestions": []}"#),
+        FakeAgent::with_text("```json\n{\"passed\": false, \"reason\": \"rude\"}\n```"),
     );
     let judged = |judge: &str, more: Value| {
         let mut check = json!({"type": "agent", "use": judge, "options": {"metadata": {"criteria": "be polite", "tone": "friendly"}}});
@@ -552,10 +538,10 @@ fn judge_receives_context_and_decides() {
 fn invalid_judge_answer_is_judge_error() {
     let agent = sales_agent();
     let judges = [
-        ("prose", constant_judge("It is fine, passed.")),
-        ("silent", constant_judge(r#"{"score": 1}"#)),
-        ("texts", constant_judge(r#"{"passed": "true"}"#)),
-        ("contradictory", constant_judge(r#"{"passed": true, "pass": false}"#)),
+        ("prose", FakeAgent::with_text("It is fine, passed.")),
+        ("silent", FakeAgent::with_text(r#"{"score": 1}"#)),
+        ("texts", FakeAgent::with_text(r#"{"passed": "true"}"#)),
+        ("contradictory", FakeAgent::with_text(r#"{"passed": true, "pass": false}"#)),
         ("failing", FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"))),
     ];
     let helpers: Vec<(&str, &FakeAgent)> = judges.iter().map(|(name, agent)| (*name, agent)).collect();
@@ -620,7 +606,7 @@ fn invalid_judge_answer_is_judge_error() {
 #[test]
 fn waiting_checkpoint_asks_no_judge() {
     let agent = sales_agent();
-    let judge = constant_judge(r#"{"passed": true}"#);
+    let judge = FakeAgent::with_text(r#"{"passed": true}"#);
     let case = json!({
         "id": "order",
         "turns": [{"input": "Help"}, {"input": "250"}],
@@ -639,14 +625,12 @@ fn role_agents_are_started_like_targets() {
     let agent = sales_agent();
     let asked = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
-    let user = FakeAgent::start(move |request: &FakeRequest| {
+    let user = FakeAgent::with_run(move |run, _| {
         counted.fetch_add(1, Ordering::Relaxed);
-        text_answer(request, "250, and confirm")
+        run.text("250, and confirm").finished()
     });
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents:\n  u:\n    endpoint: '{}'\n    headers: {{ authorization: 'Bearer ${{ENV.USER_TOKEN}}' }}\n",
-        agent.url(),
-        user.url()
+        "target: {{ endpoint: '{agent}' }}\nagents:\n  u:\n    endpoint: '{user}'\n    headers: {{ authorization: 'Bearer ${{ENV.USER_TOKEN}}' }}\n"
     ));
     let case = json!({"id": "a", "simulator": {"use": "u"}, "checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "submitted"}}]});
     let project = project.file("a.test.jsonl", &case.to_string());

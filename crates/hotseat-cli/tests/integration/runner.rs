@@ -22,9 +22,9 @@ fn cases(count: usize) -> String {
 
 /// An agent whose answers wait until the test opens the gate.
 fn waiting_agent() -> FakeAgent {
-    FakeAgent::start(|request| {
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        FakeRun::for_request(request).started().gate("open").text(&format!("You said: {said}")).finished()
+        run.gate("open").text(&format!("You said: {said}")).finished()
     })
 }
 
@@ -77,7 +77,7 @@ fn default_parallelism_is_eight() {
 #[test]
 fn parallel_flag_overrides_project() {
     let project = |agent: &FakeAgent| {
-        Project::with_config(&format!("target: {{ endpoint: '{}' }}\nparallel: 2\n", agent.url()))
+        Project::with_config(&format!("target: {{ endpoint: '{agent}' }}\nparallel: 2\n"))
     };
     assert_concurrency(project, &[], 5, 2);
     assert_concurrency(project, &["--parallel", "3"], 5, 3);
@@ -191,8 +191,7 @@ fn dry_run_contacts_no_agent_and_writes_nothing() {
     let agent = echo_agent();
     let suite = "name: a\nhooks: [{ cmd: [touch, hook-ran] }]\nturns: [{ user: hello, assert: { text: { must_match: h } } }]\n";
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}', start: {{ command: [touch, agent-ran] }} }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}', start: {{ command: [touch, agent-ran] }} }}\n"
     ))
     .suite("a", suite)
     .suite("b", &cases(2));
@@ -557,8 +556,7 @@ fn init_leaves_a_folder_to_the_project_around_it() {
             .file(
                 name,
                 &format!(
-                    "target: {{ endpoint: '{}', assert: {{ text: {{ must_not_match: Hello }} }} }}\n",
-                    agent.url()
+                    "target: {{ endpoint: '{agent}', assert: {{ text: {{ must_not_match: Hello }} }} }}\n"
                 ),
             )
             .file("specs/a.test.yaml", "name: a\nturns: [{ user: Hello }]\n");
@@ -675,12 +673,9 @@ fn ctrl_c_finishes_running_cases() {
 #[test]
 fn second_ctrl_c_cancels_immediately() {
     // The second request shows that the text of the first reply was read.
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
-        match request.tool_results_since_last_user().is_empty() {
-            true => run.text("Hello.").tool_call("c", "look", &json!({})).finished(),
-            false => run.gate("never").hang(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.tool_results_since_last_user().is_empty() {
+        true => run.text("Hello.").tool_call("c", "look", &json!({})).finished(),
+        false => run.gate("never").hang(),
     });
     let tool = "tools: [{ name: look, answers: [{ content: 1 }] }]\n";
     let suite = [&case("running"), tool, "---\n", &case("waiting")].concat();
@@ -750,8 +745,7 @@ fn second_ctrl_c_ends_the_hook_before_the_run() {
     let agent = echo_agent();
     let hook = "exec 3>alive\necho started > started\nsh -c 'sleep 1000 & wait'\n";
     let config = format!(
-        "target: {{ endpoint: '{}' }}\nhooks:\n  slow: {{ cmd: [sh, hook.sh] }}\n  last: {{ cmd: [touch, after-ran] }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nhooks:\n  slow: {{ cmd: [sh, hook.sh] }}\n  last: {{ cmd: [touch, after-ran] }}\n"
     );
     let project =
         Project::with_config(&config).file("hook.sh", hook).suite("a", "name: a\nturns: [{ user: hello }]\n");
@@ -873,12 +867,11 @@ fn agent_never_becomes_ready() {
 fn agent_address_is_in_use() {
     let stranger = FakeAgent::start(|_| FakeReply::status(405));
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}', start: {{ command: [touch, started] }} }}\n",
-        stranger.url()
+        "target: {{ endpoint: '{stranger}', start: {{ command: [touch, started] }} }}\n"
     ))
     .suite("a", PAYS);
     let (message, detail) = start_failure(&project);
-    let expected = format!("did not start: {} is already in use by another process", stranger.url());
+    let expected = format!("did not start: {stranger} is already in use by another process");
     assert!(message.ends_with(&expected), "{message}");
     assert!(detail.starts_with("end that process (find it with `lsof -i :PORT`)"), "{detail}");
     assert!(!exists(&project.workspace, "started"));
@@ -893,7 +886,7 @@ fn cases_of_other_agents_run_if_an_agent_does_not_start() {
     let agent = echo_agent();
     let config = format!(
         "agents:
-  works: {{ endpoint: '{}' }}
+  works: {{ endpoint: '{agent}' }}
   broken:
     endpoint: '{unreachable}'
     start: {{ command: [sh, -c, 'echo no key; exit 4'] }}
@@ -903,7 +896,6 @@ fn cases_of_other_agents_run_if_an_agent_does_not_start() {
 target: works
 judge: agents:judge
 ",
-        agent.url(),
         unreachable = unreachable_address()
     );
     let judged = "name: judged\nturns: [{ user: hi, assert: { type: satisfy, criteria: It is polite } }]\n";
@@ -1035,11 +1027,8 @@ fn unreached_limit_has_no_effect() {
 
 #[test]
 fn slow_reader_does_not_slow_agent() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request)
-            .started()
-            .text(&format!("{} {}", request.last_user_text(), "long ".repeat(400)))
-            .finished()
+    let agent = FakeAgent::with_run(|run, request| {
+        run.text(&format!("{} {}", request.last_user_text(), "long ".repeat(400))).finished()
     });
     // A blocked conversation still has a turn left when its time is over.
     let two_turns = |n: usize| format!("---\nname: case-{n}\nturns: [{{ user: hello }}, {{ user: bye }}]\n");
@@ -1057,11 +1046,8 @@ fn slow_reader_does_not_slow_agent() {
 
 #[test]
 fn ctrl_c_works_when_output_is_not_read() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request)
-            .started()
-            .text(&format!("{} {}", request.last_user_text(), "long ".repeat(400)))
-            .finished()
+    let agent = FakeAgent::with_run(|run, request| {
+        run.text(&format!("{} {}", request.last_user_text(), "long ".repeat(400))).finished()
     });
     let project = Project::with_agent(&agent).suite("a", &cases(2_000));
     assert_eq!(project.workspace.run("mkfifo", &["pipe"]).code, 0);

@@ -35,9 +35,8 @@ turns: [{ user: Hello }]
 
 /// An echo agent that fails on request.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request| {
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        let run = FakeRun::for_request(request).started();
         match said.contains("BREAK") {
             true => run.text("I").error("broken", Some("E1")),
             false => {
@@ -189,7 +188,7 @@ fn lists_and_names_saved_runs() {
 #[test]
 fn saving_can_be_disabled() {
     let agent = echo_agent();
-    let off = Project::with_config(&format!("target:\n  endpoint: {}\nstore: false\n", agent.url()));
+    let off = Project::with_config(&format!("target:\n  endpoint: {agent}\nstore: false\n"));
     for (project, args) in [(off, &["test"][..]), (Project::with_agent(&agent), &["test", "--no-store"])] {
         let project = project.suite("a", "name: greets\nturns: [{ user: Hello }]\n");
         assert_eq!(project.hotseat(args).code, 0);
@@ -292,8 +291,7 @@ fn options_that_contradict_each_other_are_refused() {
 fn merge_names_different_agents() {
     let agent = echo_agent();
     let config = format!(
-        "agents: {{ one: {{ endpoint: '{url}' }}, two: {{ endpoint: '{url}', turn_assert: {{ text: {{ must_not_match: zzz }} }} }} }}\ntarget: one\n",
-        url = agent.url()
+        "agents: {{ one: {{ endpoint: '{agent}' }}, two: {{ endpoint: '{agent}', turn_assert: {{ text: {{ must_not_match: zzz }} }} }} }}\ntarget: one\n"
     );
     let suite = "name: a\nturns: [{ user: Hello }]\n---\nname: b\nturns: [{ user: Hello }]\n";
     let project = Project::with_config(&config).suite("a", suite);
@@ -308,15 +306,10 @@ fn merge_names_different_agents() {
 
 #[test]
 fn each_agent_has_its_own_failed_cases() {
-    let says = |text: &'static str| {
-        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(text).finished())
-    };
+    let says = |text: &'static str| FakeAgent::with_text(text);
     let (one, two) = (says("No"), says("Yes"));
-    let config = format!(
-        "agents: {{ one: {{ endpoint: '{}' }}, two: {{ endpoint: '{}' }} }}\ntarget: one\n",
-        one.url(),
-        two.url()
-    );
+    let config =
+        format!("agents: {{ one: {{ endpoint: '{one}' }}, two: {{ endpoint: '{two}' }} }}\ntarget: one\n");
     let assertion = "turns: [{ user: Hello, assert: { text: { must_match: Yes } } }]";
     let suite = format!("name: usual\n{assertion}\n---\nname: own\nagent: two\n{assertion}\n");
     let project = Project::with_config(&config).suite("a", &suite);
@@ -335,9 +328,9 @@ fn each_agent_has_its_own_failed_cases() {
 fn rechecks_do_not_change_which_cases_failed() {
     let is_broken = Arc::new(AtomicBool::new(false));
     let broken = is_broken.clone();
-    let agent = FakeAgent::start(move |request| {
+    let agent = FakeAgent::with_run(move |run, _| {
         let said = if broken.load(Ordering::Relaxed) { "No" } else { "Yes" };
-        FakeRun::for_request(request).started().text(said).finished()
+        run.text(said).finished()
     });
     let suite = "name: agrees\nturns: [{ user: Hello, assert: { text: { must_match: Yes } } }]\n";
     let project = Project::with_agent(&agent).suite("a", suite);
@@ -380,9 +373,8 @@ fn two_processes_share_one_store() {
 #[test]
 fn prunes_old_runs_but_never_last() {
     let agent = agent();
-    let project =
-        Project::with_config(&format!("target:\n  endpoint: {}\nstore: {{ max_size: 1B }}\n", agent.url()))
-            .suite("a", MIXED);
+    let project = Project::with_config(&format!("target:\n  endpoint: {agent}\nstore: {{ max_size: 1B }}\n"))
+        .suite("a", MIXED);
     for _ in 0..3 {
         project.hotseat(&["test"]);
     }
@@ -443,13 +435,12 @@ fn shards_partition_suite() {
 #[test]
 fn secrets_are_not_saved() {
     static TOLD: AtomicUsize = AtomicUsize::new(0);
-    let agent = FakeAgent::start(|request| {
+    let agent = FakeAgent::with_run(|run, _| {
         TOLD.fetch_add(1, Ordering::Relaxed);
-        FakeRun::for_request(request).started().text("your key is sk-very-secret-0815, isn't it").finished()
+        run.text("your key is sk-very-secret-0815, isn't it").finished()
     });
     let project = Project::with_config(&format!(
-        "target:\n  endpoint: {}\n  headers: {{ Authorization: 'Bearer ${{ENV.API_KEY}}' }}\n",
-        agent.url()
+        "target:\n  endpoint: {agent}\n  headers: {{ Authorization: 'Bearer ${{ENV.API_KEY}}' }}\n"
     ))
     .suite("a", "name: asks\nturns: [{ user: Which key? }]\n");
     let output = project.command(&["test"]).env("API_KEY", "sk-very-secret-0815").run();
@@ -469,13 +460,8 @@ fn encoded_secrets_reach_no_output() {
     let encoded = base64::engine::general_purpose::STANDARD.encode(format!("user:{SECRET}"));
     let inner = json!({ "pem": SECRET }).to_string();
     let nested = json!({ "inner": inner, "slashes": SECRET.replace('/', "\\/") }).to_string();
-    let agent = FakeAgent::start(move |request| {
-        let run = FakeRun::for_request(request).started().tool(
-            "c",
-            "read_key",
-            &json!({ "in": inner }),
-            Some(json!(nested)),
-        );
+    let agent = FakeAgent::with_run(move |run, _| {
+        let run = run.tool("c", "read_key", &json!({ "in": inner }), Some(json!(nested)));
         run.text(&format!("Basic {encoded} {}", SECRET.replace('\n', "%0A").replace('/', "%2f"))).finished()
     });
     let project = Project::with_agent(&agent)
@@ -572,10 +558,10 @@ fn merges_sharded_runs() {
 
 #[test]
 fn pruning_frees_disk_space() {
-    let agent = FakeAgent::start(|request| {
+    let agent = FakeAgent::with_run(|run, _| {
         // Compressible data needs no space.
         let noise = (0..12_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        FakeRun::for_request(request).started().text(&noise.collect::<String>()).finished()
+        run.text(&noise.collect::<String>()).finished()
     });
     let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
     let size = || std::fs::metadata(project.workspace.path(".hotseat/runs.db")).expect("it is there").len();
@@ -656,9 +642,7 @@ fn merge_rejects_different_configurations() {
     let many: String =
         (0..20).map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n} }}]\n")).collect();
     let other = format!(
-        "agents:\n  other: {{ endpoint: '{}' }}\n  one: {{ endpoint: '{}' }}\ntarget: one\n",
-        agent.url(),
-        agent.url()
+        "agents:\n  other: {{ endpoint: '{agent}' }}\n  one: {{ endpoint: '{agent}' }}\ntarget: one\n"
     );
     let project = Project::with_config(&other).suite("a", &many);
     project.hotseat(&["test", "--shard", "1/2"]);
@@ -718,23 +702,19 @@ fn merge_compares_commands_of_programs() {
 
 #[test]
 fn interrupted_rerun_keeps_remaining_failures() {
-    let agent = FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
-        match request.last_user_text().as_str() {
-            "wait" if request.header("x-gate").is_some() => run.gate("open").text("bad").finished(),
-            _ => run.text("bad").finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.last_user_text().as_str() {
+        "wait" if request.header("x-gate").is_some() => run.gate("open").text("bad").finished(),
+        _ => run.text("bad").finished(),
     });
     let case = |id: &str, said: &str| {
         format!("---\nid: {id}\nturns: [{{ user: {said}, assert: {{ text: {{ must_match: good }} }} }}]\n")
     };
     let suite = [case("first", "wait"), case("second", "hello"), case("third", "hello")].concat();
-    let project = Project::with_config(&format!("target:\n  endpoint: {}\n", agent.url())).suite("a", &suite);
+    let project = Project::with_config(&format!("target:\n  endpoint: {agent}\n")).suite("a", &suite);
     project.hotseat(&["test"]);
-    project.workspace.file(
-        "hotseat.yaml",
-        &format!("target:\n  endpoint: {}\n  headers: {{ x-gate: yes }}\n", agent.url()),
-    );
+    project
+        .workspace
+        .file("hotseat.yaml", &format!("target:\n  endpoint: {agent}\n  headers: {{ x-gate: yes }}\n"));
     let mut running = project.command(&["test", "--last-failed", "--parallel", "1"]).spawn();
     agent.wait_at_gate("open", TEST_TIMEOUT);
     running.interrupt();
@@ -748,7 +728,7 @@ fn interrupted_rerun_keeps_remaining_failures() {
 #[test]
 fn reruns_failures_from_another_machine() {
     let agent = agent();
-    let text = format!("target:\n  endpoint: {}\n", agent.url());
+    let text = format!("target:\n  endpoint: {agent}\n");
     let many: String = (0..20)
         .map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n}, assert: {{ text: {{ must_not_match: Hello 1 }} }} }}]\n"))
         .collect();
@@ -801,9 +781,7 @@ fn redacts_command_line_and_suite_secrets() {
 #[test]
 fn secrets_that_hooks_set_are_masked_in_saved_suites() {
     const SECRET: &str = "sekrit-12345678";
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().pause(Duration::from_millis(100)).text("good").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.pause(Duration::from_millis(100)).text("good").finished());
     let hook = |then: &str| {
         format!("hooks: [{{ cmd: [sh, -c, 'echo \"{{\\\"API_TOKEN\\\":\\\"{SECRET}\\\"}}\"'] }}{then}]\n")
     };
@@ -836,9 +814,7 @@ fn secrets_that_hooks_set_are_masked_in_saved_suites() {
 #[test]
 fn resumed_run_does_not_expose_redaction_markers() {
     const SECRET: &str = "tok-very-secret-0815";
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("open").text("good").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("open").text("good").finished());
     let suite: String = (0..3).map(|n| format!("---\nid: c{n}\nturns: [{{ user: hello }}]\n")).collect();
     let project = Project::with_agent(&agent).suite("a", &suite);
     let mut running =
@@ -936,9 +912,7 @@ fn reading_store_modifies_nothing() {
 
 #[test]
 fn resumed_run_is_saved_despite_project_changes() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().gate("open").text("good").finished()
-    });
+    let agent = FakeAgent::with_run(|run, _| run.gate("open").text("good").finished());
     let suite: String = (0..3).map(|n| format!("---\nid: c{n}\nturns: [{{ user: hello }}]\n")).collect();
     let project = Project::with_agent(&agent).suite("a", &suite);
     let mut running = project.command(&["test", "--parallel", "1"]).spawn();
@@ -947,7 +921,7 @@ fn resumed_run_is_saved_despite_project_changes() {
     running.wait_for_stdout("no new cases");
     agent.release("open");
     assert_eq!(running.wait().code, 130);
-    project.workspace.file("hotseat.yaml", &format!("target:\n  endpoint: {}\nstore: false\n", agent.url()));
+    project.workspace.file("hotseat.yaml", &format!("target:\n  endpoint: {agent}\nstore: false\n"));
     assert_eq!(project.hotseat(&["resume"]).code, 0);
     for case in ["c0", "c2"] {
         let events = project.hotseat(&["show", "last", case, "--json"]);
@@ -971,10 +945,10 @@ const TWO_SUITES: [(&str, &str); 2] = [
 fn failures_are_remembered_until_they_pass() {
     let is_mended = Arc::new(AtomicBool::new(false));
     let mended = is_mended.clone();
-    let agent = FakeAgent::start(move |request| {
+    let agent = FakeAgent::with_run(move |run, request| {
         let said = request.last_user_text();
         let reply = if said == "pay" && mended.load(Ordering::SeqCst) { "paid".to_string() } else { said };
-        FakeRun::for_request(request).started().text(&reply).finished()
+        run.text(&reply).finished()
     });
     let project = TWO_SUITES
         .iter()
@@ -1012,9 +986,7 @@ fn failures_are_remembered_until_they_pass() {
 
 #[test]
 fn suggested_commands_run_the_failed_cases() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().text(&request.last_user_text()).finished()
-    });
+    let agent = FakeAgent::with_run(|run, request| run.text(&request.last_user_text()).finished());
     for (arguments, command, failed) in [
         (&[][..], "hotseat test --lf", &["pays", "books"][..]),
         (&["b.test.yaml", "-v", "-o", "x.json"], "hotseat test b.test.yaml:1", &["books"]),
@@ -1035,7 +1007,7 @@ fn suggested_commands_run_the_failed_cases() {
             &["pays", "books"],
         ),
     ] {
-        let project = Project::with_config(&format!("agents:\n  one: {{ endpoint: '{}' }}\n", agent.url()));
+        let project = Project::with_config(&format!("agents:\n  one: {{ endpoint: '{agent}' }}\n"));
         let project = TWO_SUITES.iter().fold(project, |project, (name, text)| project.suite(name, text));
         let first = project.hotseat(&[&["test"], arguments].concat());
         assert_eq!(first.code, 1, "{first}");

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest, McpClient};
+use hotseat_testkit::{FakeAgent, McpClient};
 use serde_json::{Value, json};
 
 use crate::common::{Project, TEST_TIMEOUT};
@@ -114,18 +113,16 @@ fn merged_shards_have_the_sweeps_of_all() {
 fn an_interrupted_sweep_is_resumed() {
     let is_slow = Arc::new(AtomicBool::new(true));
     let slow = is_slow.clone();
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = FakeAgent::with_run(move |run, request| {
         let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
         let paid = bank.call("charge_card", &json!({"order_id": "o-1", "amount": 5}));
-        let run = FakeRun::for_request(request).started();
         match paid {
             Ok(_) => run.text("Paid.").finished(),
             Err(_) if slow.load(Ordering::SeqCst) => run.gate("fault").text("Not paid.").finished(),
             Err(_) => run.text("Not paid.").finished(),
         }
     });
-    let target =
-        format!("target: {{ endpoint: '{}', headers: {{ x-bank: '${{MCP.bank.url}}' }} }}\n", agent.url());
+    let target = format!("target: {{ endpoint: '{agent}', headers: {{ x-bank: '${{MCP.bank.url}}' }} }}\n");
     let project = Project::with_config(&(target + BANK)).suite("a", "id: a\nturns: [{ user: pay }]\n");
     let arguments = ["test", "--parallel", "1", "--faults=sweep", "--fault-kinds", "is_error,http"];
     let mut running = project.command(&arguments).spawn();

@@ -1,18 +1,15 @@
 //! Scenario sets: one case per scenario with its data; ids; and errors with their location.
 
 use hotseat_schema::JsonSchema;
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
 use crate::common::Project;
 
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        FakeRun::for_request(request)
-            .started()
-            .tool("c1", "add_service", &json!({"service_type": "catering", "count": 15}), Some(json!("ok")))
+        run.tool("c1", "add_service", &json!({"service_type": "catering", "count": 15}), Some(json!("ok")))
             .text(&format!("You want: {said}"))
             .finished()
     })
@@ -65,10 +62,8 @@ fn each_scenario_becomes_a_case() {
 /// A list would be a set of characters, the point of a number any character, and the word "null" is in no answer.
 #[test]
 fn values_that_are_no_texts_are_literal_in_patterns() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool("c1", "book", &json!({"city": "Berlin"}), Some(json!("ok")))
+    let agent = FakeAgent::with_run(|run, _| {
+        run.tool("c1", "book", &json!({"city": "Berlin"}), Some(json!("ok")))
             .text("It costs 1205 EUR. Your PIN is 1000 and 1000000000000000000000.")
             .finished()
     });
@@ -289,18 +284,16 @@ fn mistakes_of_a_case_are_told_once() {
 #[test]
 fn scenario_configures_simulated_user() {
     let agent = agent();
-    let user = FakeAgent::start(|request: &FakeRequest| {
+    let user = FakeAgent::with_run(|run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let answer = match told["turn_number"].as_u64() {
             Some(1) => json!({"message": "Hello", "done": false, "goal_progress": "none", "reason": "r"}),
             _ => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
         };
-        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+        run.text(&answer.to_string()).finished()
     });
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\nsimulator: agents:user\n",
-        agent.url(),
-        user.url()
+        "target: {{ endpoint: '{agent}' }}\nagents: {{ user: {{ endpoint: '{user}' }} }}\nsimulator: agents:user\n"
     ));
     let suite = "
 name: handles ${scenario.name}

@@ -9,7 +9,7 @@ use crate::common::{Project, TEST_TIMEOUT, TestRun, echo, echo_agent};
 /// A project whose scripts are in `src/roles.ts`, with cases.
 fn project(agent: &FakeAgent, more: &str, script: &str, cases: &[Value]) -> Project {
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    Project::with_config(&format!("agents: {{ it: {{ endpoint: '{}' }} }}\n{more}", agent.url()))
+    Project::with_config(&format!("agents: {{ it: {{ endpoint: '{agent}' }} }}\n{more}"))
         .file("src/roles.ts", script)
         .file("a.test.jsonl", &lines.join("\n"))
 }
@@ -193,8 +193,7 @@ fn project_with_hooks(agent: &FakeAgent, cases: &[Value]) -> Project {
         .collect();
     // The hooks are in `src` of the agent, as documented.
     let project = Project::with_config(&format!(
-        "agents: {{ it: {{ endpoint: '{}', folder: assistants/expense, timeout_ms: 60000 }} }}\nscripts: {{ write: [log.txt] }}\n",
-        agent.url()
+        "agents: {{ it: {{ endpoint: '{agent}', folder: assistants/expense, timeout_ms: 60000 }} }}\nscripts: {{ write: [log.txt] }}\n"
     ));
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
     project

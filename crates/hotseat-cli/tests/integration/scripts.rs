@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
+use hotseat_testkit::{FakeAgent, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -39,8 +38,7 @@ fn assert_rejected(project: &Project, agent: &FakeAgent, args: &[&str]) -> Progr
 
 #[test]
 fn function_judges_agent_text_and_calls() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         run.tool("c1", "lookup", &json!({"id": 7}), Some(json!({"ok": true})))
             .text("{\"total\": 12}")
             .finished()
@@ -143,10 +141,8 @@ fn script_error_reports_line() {
 #[test]
 fn functions_are_found_in_conventional_locations() {
     let agent = echo_agent();
-    let project = Project::with_config(&format!(
-        "agents:\n  it: {{ endpoint: '{}', folder: agents/it }}\n",
-        agent.url()
-    ));
+    let project =
+        Project::with_config(&format!("agents:\n  it: {{ endpoint: '{agent}', folder: agents/it }}\n"));
     let yes = "export const judge = () => true; export default () => true;";
     let no = "export const judge = () => false; export default () => false;";
     let project = project
@@ -474,8 +470,7 @@ fn missing_hooks_are_reported_before_run() {
 fn command_takes_precedence_over_function() {
     let agent = echo_agent();
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nhooks:\n  env_test.Before: {{ cmd: [sh, -c, 'echo \"{{\\\"who\\\": \\\"Ada\\\"}}\"'] }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nhooks:\n  env_test.Before: {{ cmd: [sh, -c, 'echo \"{{\\\"who\\\": \\\"Ada\\\"}}\"'] }}\n"
     ));
     let case = json!({"id": "a", "input": "as ${who}", "before": "env_test.Before", "assert": [{"type": "contains", "value": "as Ada"}]});
     let script = "export const Before = () => ({ who: 'nobody' });";
@@ -568,14 +563,13 @@ assert: [{ type: satisfy, criteria: [short] }]
 fn typescript_tests_call_functions_as_files_do() {
     let agent = echo_agent();
     let config = format!(
-        "target: {{ endpoint: '{}' }}
+        "target: {{ endpoint: '{agent}' }}
 criteria:
   short: {{ description: The answer is short, function: 'scripts:checks.short' }}
 topics:
   first: {{ characteristic: The beginning }}
   second: {{ characteristic: The end, triggers: [{{ on_condition: 'scripts:checks.named' }}] }}
-",
-        agent.url()
+"
     );
     let functions = "
 export const short = (turn: any) => turn.text.length < 20;

@@ -54,8 +54,7 @@ fn converse(model: &ModelClient, text: &str) -> String {
 
 fn target(agent: &FakeAgent) -> String {
     format!(
-        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-model: '${{MODELS.main.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n",
-        agent.url()
+        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ x-model: '${{MODELS.main.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n"
     )
 }
 
@@ -345,8 +344,7 @@ fn provider() -> FakeAgent {
 
 fn relayed(provider: &FakeAgent) -> String {
     format!(
-        "models: {{ main: {{ type: relay, url: '{}', headers: {{ authorization: 'Bearer provider-key-1' }}, record: recordings/main.jsonl }} }}\n",
-        provider.url()
+        "models: {{ main: {{ type: relay, url: '{provider}', headers: {{ authorization: 'Bearer provider-key-1' }}, record: recordings/main.jsonl }} }}\n"
     )
 }
 

@@ -167,8 +167,7 @@ fn misspellings() -> Vec<Misspelling> {
 fn run_everywhere(cases: &[(String, Value)]) -> Vec<(&'static str, i32, String, Value)> {
     let agent = echo_agent();
     let config = format!(
-        "target: {{ endpoint: '{}' }}\nmcp: {{ shop: {{ type: mock, tools: [{{ name: extra }}] }} }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nmcp: {{ shop: {{ type: mock, tools: [{{ name: extra }}] }} }}\n"
     );
     let project = Project::with_config(&config)
         .file("tools.json", r#"{"tools": [{"name": "recorded"}]}"#)

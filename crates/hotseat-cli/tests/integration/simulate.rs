@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
@@ -10,25 +9,22 @@ use crate::common::{Project, TestRun};
 
 /// An agent that finds and books a venue.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.last_user_text().to_lowercase() {
-            said if said.contains("stuttgart") => run
-                .tool("c1", "search", &json!({"city": "Stuttgart"}), Some(json!([{"name": "Liederhalle"}])))
-                .text("I have found the Liederhalle.")
-                .finished(),
-            said if said.contains("book") => run
-                .tool("c2", "book_venue", &json!({"name": "Liederhalle"}), Some(json!({"ok": true})))
-                .text("Booked.")
-                .finished(),
-            said => run.text(&format!("What do you need? You said {}", said.len())).finished(),
-        }
+    FakeAgent::with_run(|run, request| match request.last_user_text().to_lowercase() {
+        said if said.contains("stuttgart") => run
+            .tool("c1", "search", &json!({"city": "Stuttgart"}), Some(json!([{"name": "Liederhalle"}])))
+            .text("I have found the Liederhalle.")
+            .finished(),
+        said if said.contains("book") => run
+            .tool("c2", "book_venue", &json!({"name": "Liederhalle"}), Some(json!({"ok": true})))
+            .text("Booked.")
+            .finished(),
+        said => run.text(&format!("What do you need? You said {}", said.len())).finished(),
     })
 }
 
 /// A simulated user that sends the requested messages in order.
 fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
+    FakeAgent::with_run(move |run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
         let said = script.get(turn - 1).copied().unwrap_or("And then?");
@@ -39,15 +35,13 @@ fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
             None if said.starts_with('{') => serde_json::from_str(said).unwrap(),
             None => json!({"message": said, "done": false, "goal_progress": "partial", "reason": "r"}),
         };
-        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+        run.text(&answer.to_string()).finished()
     })
 }
 
 fn project(agent: &FakeAgent, user: &FakeAgent) -> Project {
     Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nagents:\n  user: {{ endpoint: '{}' }}\nsimulator: agents:user\n",
-        agent.url(),
-        user.url()
+        "target: {{ endpoint: '{agent}' }}\nagents:\n  user: {{ endpoint: '{user}' }}\nsimulator: agents:user\n"
     ))
 }
 
@@ -163,7 +157,7 @@ fn end_of_simulation_is_recorded() {
     ] {
         let (agent, user) = (
             agent(),
-            FakeAgent::start(move |request: &FakeRequest| {
+            FakeAgent::with_run(move |run, request| {
                 let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
                 let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
                 let said = script[turn - 1];
@@ -173,7 +167,7 @@ fn end_of_simulation_is_recorded() {
                     }
                     None => json!({"message": said, "done": false, "goal_progress": "none", "reason": "r"}),
                 };
-                FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+                run.text(&answer.to_string()).finished()
             }),
         );
         let tested = run_suite(&agent, &user, &format!("{GOAL}{brief}"));
@@ -309,12 +303,7 @@ fn unusable_user_message_is_retried_then_error() {
         r#"{"message": "\u2800\ufeff\u00ad", "done": false, "goal_progress": "none"}"#,
         r#"{"message": "x", "done": "no", "goal_progress": "none"}"#,
     ] {
-        let (agent, user) = (
-            agent(),
-            FakeAgent::start(move |request: &FakeRequest| {
-                FakeRun::for_request(request).started().text(rubbish).finished()
-            }),
-        );
+        let (agent, user) = (agent(), FakeAgent::with_text(rubbish));
         let tested = run_suite(&agent, &user, GOAL);
         let failure = tested.failure("s");
         assert_eq!((&failure["kind"], &failure["fault"]), (&json!("simulator_error"), &json!("simulator")));
@@ -345,11 +334,11 @@ fn out_of_role_user_makes_attempt_invalid() {
     ] {
         let (agent, user) = (
             agent(),
-            FakeAgent::start(move |request: &FakeRequest| {
+            FakeAgent::with_run(move |run, request| {
                 let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
                 let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
                 let answer = json!({"message": script[turn - 1], "done": false, "goal_progress": "none", "reason": "r"});
-                FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+                run.text(&answer.to_string()).finished()
             }),
         );
         let suite = format!("{GOAL}{brief}final_assertions: {{ type: tool_called, name: book_venue }}\n");
@@ -509,9 +498,7 @@ fn rate_limited_user_is_asked_again_after_the_pause() {
             }
         });
         let project = Project::with_config(&format!(
-            "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: openai, base_url: '{}', model: m, stream: false }}\nsimulator: connectors:user\n",
-            agent.url(),
-            user.url()
+            "target: {{ endpoint: '{agent}' }}\nconnectors:\n  user: {{ type: openai, base_url: '{user}', model: m, stream: false }}\nsimulator: connectors:user\n"
         ))
         .suite("a", &format!("name: s\n{kind}\nmax_turns: 1\n"));
         let tested = project.test(&["--record-cassettes", "cassettes"]);
@@ -532,9 +519,7 @@ fn rate_limit_of_a_user_beyond_the_time_limit_fails_at_once() {
     let (agent, user) =
         (agent(), FakeAgent::start(|_| FakeReply::text(429, "too many").header("retry-after", "900")));
     let tested = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: openai, base_url: '{}', model: m }}\nsimulator: connectors:user\n",
-        agent.url(),
-        user.url()
+        "target: {{ endpoint: '{agent}' }}\nconnectors:\n  user: {{ type: openai, base_url: '{user}', model: m }}\nsimulator: connectors:user\n"
     ))
     .suite("a", GOAL)
     .test(&[]);
@@ -546,8 +531,7 @@ fn rate_limit_of_a_user_beyond_the_time_limit_fails_at_once() {
 fn model_receives_full_prompt_and_answer_format() {
     let agent = agent();
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\nsimulator: connectors:user\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\nsimulator: connectors:user\n"
     ));
     let project = project
         .file(
@@ -582,8 +566,7 @@ rules:
 fn wrong_answer_format_is_an_error() {
     let agent = agent();
     let project = Project::with_config(&format!(
-        "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\nsimulator: connectors:user\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\nsimulator: connectors:user\n"
     ));
     let project = project
         .file("user.yaml", "name: user\nrules: [{ reply: 'I need a room' }]\n")
@@ -630,13 +613,13 @@ fn user_mentioning_machines_stays_in_role() {
 /// What an agent did stays done, so the attempt says something about it and is not replaced.
 #[test]
 fn a_violated_prohibition_outlasts_a_broken_simulated_user() {
-    let user = FakeAgent::start(|request: &FakeRequest| {
+    let user = FakeAgent::with_run(|run, request| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let answer = match told["turn_number"].as_u64() {
             Some(1) => r#"{"message": "Book it", "done": false, "goal_progress": "none", "reason": "r"}"#,
             _ => "{}",
         };
-        FakeRun::for_request(request).started().text(answer).finished()
+        run.text(answer).finished()
     });
     for asserted in ["assert", "final_assertions"] {
         let agent = agent();
@@ -651,9 +634,7 @@ fn a_broken_simulated_user_is_no_end() {
     let agent = agent();
     let asserted = "final_assertions: { type: tool_called, name: book_venue }\n";
     // `end` completes a conversation whose agent needs no input, not one whose simulated user fails.
-    let broken = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("{}").finished()
-    });
+    let broken = FakeAgent::with_text("{}");
     for assertions in ["", asserted] {
         let suite = format!("name: s\nsimulator: {{ use: user }}\non_missing_input: end\n{assertions}");
         assert_eq!(
@@ -663,9 +644,7 @@ fn a_broken_simulated_user_is_no_end() {
         );
     }
     assert!(agent.requests().is_empty());
-    let asks = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("Where?").finished()
-    });
+    let asks = FakeAgent::with_text("Where?");
     for (policy, status) in [("skip", "skipped"), ("end", "failed"), ("fail", "failed")] {
         let suite = format!(
             "name: s\nturns: [{{ user: Find a venue }}]\nsimulator: {{ use: user }}\non_missing_input: {policy}\nassert: {{ text: {{ must_match: Where }} }}\n"

@@ -2,7 +2,6 @@
 use std::time::Duration;
 
 use crate::common::{HOTSEAT, Project, TEST_TIMEOUT, TestRun};
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::{ChatCompletion, chunk};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
@@ -26,10 +25,7 @@ fn line_project(lines: &[Value]) -> Project {
 
 /// A project whose agent uses chat completions.
 fn chat_project(server: &FakeAgent) -> Project {
-    Project::with_config(&format!(
-        "target: {{ type: openai, base_url: '{}v1', model: small }}\n",
-        server.url()
-    ))
+    Project::with_config(&format!("target: {{ type: openai, base_url: '{server}v1', model: small }}\n"))
 }
 
 /// A suite with one turn.
@@ -44,20 +40,20 @@ const NO_DECLINED_PAYMENT: &str = "      tools: { forbid_calls: [{ name: pay, re
 fn run_in_every_adapter(arguments: &Value, result: &Value, test: &str) -> Vec<(&'static str, TestRun)> {
     let mut told = Vec::new();
     let (own, written) = (result.clone(), arguments.clone());
-    let streamed = FakeAgent::start(move |request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started().tool_call("c", "pay", &written);
+    let streamed = FakeAgent::with_run(move |run, _| {
+        let run = run.tool_call("c", "pay", &written);
         let result = json!({"type": "TOOL_CALL_RESULT", "messageId": "t", "toolCallId": "c", "content": own});
         run.raw_event(result).text("Done.").finished()
     });
     told.push(("AG-UI", Project::with_agent(&streamed).suite("a", test).test(&["--record", "made"])));
 
     let (own, written) = (result.clone(), arguments.clone());
-    let snapshot = FakeAgent::start(move |request: &FakeRequest| {
+    let snapshot = FakeAgent::with_run(move |run, request| {
         let mut all = request.input().messages().to_vec();
         let call = json!({"id": "c", "type": "function", "function": {"name": "pay", "arguments": written.to_string()}});
         all.push(json!({"id": "a", "role": "assistant", "toolCalls": [call]}));
         all.push(json!({"id": "t", "role": "tool", "toolCallId": "c", "content": own}));
-        FakeRun::for_request(request).started().messages_snapshot(all).text("Done.").finished()
+        run.messages_snapshot(all).text("Done.").finished()
     });
     let project = Project::with_agent(&snapshot).suite("a", test);
     told.push(("snapshots", project.test(&["--record", "made"])));
@@ -226,9 +222,8 @@ fn half_surrogate_pairs_are_replaced_in_keys_and_values() {
     });
     let call = "{ path: $.call, name: $.name, arguments: $.arguments, result: $.result }";
     let http = Project::with_config(&format!(
-        "target:\n  type: http\n  endpoint: '{}'\n  body: '{{{{message}}}}'\n  stream: ndjson\n  \
-         map: {{ reply: $.delta, tool_calls: {call}, done: {{ path: $.type, equals: done }} }}\n",
-        server.url()
+        "target:\n  type: http\n  endpoint: '{server}'\n  body: '{{{{message}}}}'\n  stream: ndjson\n  \
+         map: {{ reply: $.delta, tool_calls: {call}, done: {{ path: $.type, equals: done }} }}\n"
     ));
     for project in [command, http] {
         let tested = project.suite("a", &expected).test(&[]);
@@ -416,9 +411,9 @@ fn chunk_after_end_is_recorded() {
 
 #[test]
 fn console_shows_cancelled_run() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, _| {
         let cancelled = json!({"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}});
-        FakeRun::for_request(request).started().text("Hi.").raw_event(cancelled)
+        run.text("Hi.").raw_event(cancelled)
     });
     let forbidden = "name: a\nturns: [{ user: hello, assert: { text: { must_match: nothing } } }]\n";
     let tested = Project::with_agent(&agent).suite("a", forbidden).test(&[]);
@@ -431,8 +426,7 @@ fn console_shows_cancelled_run() {
 /// Empty or repeated call ids work in recordings.
 #[test]
 fn replays_recordings_with_any_call_ids() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         run.tool("", "pay", &json!({}), Some(json!("ok")))
             .tool("", "pay", &json!({"n": 2}), Some(json!("ok")))
             .text("Hi.")

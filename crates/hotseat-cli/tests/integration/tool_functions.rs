@@ -1,7 +1,6 @@
 //! Functions of scripts that answer tools: of mocked MCP servers, and of the client.
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::json;
 
 use crate::common::{Project, TestRun};
@@ -95,8 +94,7 @@ fn a_missing_function_is_found_before_anything_is_contacted() {
 
 /// An agent that calls a tool of the client, and tells its result.
 fn asking_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| {
         let messages = request.json()["messages"].as_array().expect("messages").clone();
         let reply: FakeReply = match messages.last().filter(|message| message["role"] == "tool") {
             Some(result) => run.text(&format!("It says {}", result["content"])).finished().into(),

@@ -1,6 +1,5 @@
 //! Topics: assignment of turns, triggers and judges, assertions on exit, and reports.
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
@@ -8,31 +7,28 @@ use crate::common::{Project, TestRun};
 
 /// An agent that books rooms and answers by the user text.
 fn booking_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.last_user_text().to_lowercase() {
-            said if said.contains("blue room") => run
-                .tool(
-                    "c1",
-                    "check_availability",
-                    &json!({"room": "Blue Room", "capacity": 10}),
-                    Some(json!({"free": true})),
-                )
-                .text("It is free. Shall I book it?")
-                .finished(),
-            said if said.contains("book it") => run
-                .tool("c2", "book_room", &json!({"room": "Blue Room"}), Some(json!({"reference": "R-1"})))
-                .text("Booked.")
-                .finished(),
-            said if said.contains("nonsense") => run.text("Sorry, I did not understand.").finished(),
-            _ => run.text("Hello! How can I help?").finished(),
-        }
+    FakeAgent::with_run(|run, request| match request.last_user_text().to_lowercase() {
+        said if said.contains("blue room") => run
+            .tool(
+                "c1",
+                "check_availability",
+                &json!({"room": "Blue Room", "capacity": 10}),
+                Some(json!({"free": true})),
+            )
+            .text("It is free. Shall I book it?")
+            .finished(),
+        said if said.contains("book it") => run
+            .tool("c2", "book_room", &json!({"room": "Blue Room"}), Some(json!({"reference": "R-1"})))
+            .text("Booked.")
+            .finished(),
+        said if said.contains("nonsense") => run.text("Sorry, I did not understand.").finished(),
+        _ => run.text("Hello! How can I help?").finished(),
     })
 }
 
 /// A judge that selects the topic of a turn by the end of the user text.
 fn topic_judge() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
+    FakeAgent::with_run(|run, request| {
         let asked = request.last_user_text();
         let last = asked.lines().rev().find(|line| line.contains("\"user\"")).unwrap_or_default();
         let topic = match () {
@@ -42,20 +38,14 @@ fn topic_judge() -> FakeAgent {
         };
         let answer =
             json!({"reasoning": format!("it sounds like {topic}"), "topic": topic, "confidence": "high"});
-        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
-    })
-}
-
-fn constant_judge(text: &'static str) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
-        FakeRun::for_request(request).started().text(text).finished()
+        run.text(&answer.to_string()).finished()
     })
 }
 
 fn project(agent: &FakeAgent, judge: Option<&FakeAgent>) -> Project {
-    let mut text = format!("target: {{ endpoint: '{}' }}\n", agent.url());
+    let mut text = format!("target: {{ endpoint: '{agent}' }}\n");
     if let Some(judge) = judge {
-        text.push_str(&format!("agents:\n  judge: {{ endpoint: '{}' }}\njudge: agents:judge\n", judge.url()));
+        text.push_str(&format!("agents:\n  judge: {{ endpoint: '{judge}' }}\njudge: agents:judge\n"));
     }
     Project::with_config(&text)
 }
@@ -198,8 +188,7 @@ fn every_trigger_kind_fires() {
 /// Nobody knows whether the trigger fires.
 #[test]
 fn a_trigger_on_arguments_that_are_no_json_fails_the_turn() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         let run = run
             .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "book"}))
             .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{bad"}))
@@ -312,7 +301,7 @@ turns: [{ user: Hello }, { user: The Blue Room }, { user: book it }, { user: tha
 fn unknown_topic_answer_is_ignored_with_warning() {
     let (agent, judge) = (
         booking_agent(),
-        constant_judge(r#"{"reasoning": "surely", "topic": "confirming", "confidence": "high"}"#),
+        FakeAgent::with_text(r#"{"reasoning": "surely", "topic": "confirming", "confidence": "high"}"#),
     );
     let suite = BOOKING.split("turns:").next().unwrap().to_string() + "turns: [{ user: Hello }]\n";
     let tested = run_suite(&agent, Some(&judge), &suite);
@@ -326,7 +315,7 @@ fn unknown_topic_answer_is_ignored_with_warning() {
 
 #[test]
 fn unusable_topic_judge_answer_is_an_error() {
-    let (agent, judge) = (booking_agent(), constant_judge("It is about booking, I think."));
+    let (agent, judge) = (booking_agent(), FakeAgent::with_text("It is about booking, I think."));
     let suite = BOOKING.replace("type: topic, name: greeting", "type: topic, name: greeting, negate: true");
     let tested = run_suite(&agent, Some(&judge), &suite);
     let failure = tested.failure("booking");
@@ -516,8 +505,9 @@ fn console_shows_topic_path() {
 #[test]
 fn topics_support_soft_agent_intent_and_inherited_criteria() {
     let agent = booking_agent();
-    let judge =
-        constant_judge(r#"{"reasoning": "it greets", "observed_intent": "to greet", "matches": false}"#);
+    let judge = FakeAgent::with_text(
+        r#"{"reasoning": "it greets", "observed_intent": "to greet", "matches": false}"#,
+    );
     let suite = "
 name: t
 classify_topics: triggers
@@ -550,7 +540,7 @@ turns: [{ user: Hello }, { user: The Blue Room }]
 
 #[test]
 fn undecided_soft_topic_check_does_not_end_case() {
-    let (agent, judge) = (booking_agent(), constant_judge("I would rather not say."));
+    let (agent, judge) = (booking_agent(), FakeAgent::with_text("I would rather not say."));
     let suite = "
 name: t
 classify_topics: triggers

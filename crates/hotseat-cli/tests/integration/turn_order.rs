@@ -1,15 +1,13 @@
 //! Order of written turns: agents that finish early, failing turns, expected answers.
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
 use crate::common::{Project, TestRun};
 
 /// An agent that asks once and then finishes.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(|run, request| {
         match request.last_user_text().as_str() {
             "ask" => run.text("Which one?"),
             "json" => run.text("{\"b\": 1.0, \"a\": [1, 2]}"),
@@ -109,9 +107,7 @@ fn failed_turn_ends_conversation_by_default() {
 
 #[test]
 fn agent_error_always_ends_conversation() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().error("out of order", None)
-    });
+    let agent = FakeAgent::with_run(|run, _| run.error("out of order", None));
     let case = json!({"id": "a", "turns": [{"input": "x"}, {"input": "y"}], "continue_on_failure": true});
     let tested = run_cases(&agent, &[case]);
     assert_eq!(tested.failure("a")["kind"], "agent_error");

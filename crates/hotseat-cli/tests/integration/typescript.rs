@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -346,8 +345,8 @@ fn each_test_has_its_own_engine() {
 
 #[test]
 fn failed_test_is_retried_like_any_case() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text(if request.index == 0 { "no" } else { "yes" }).finished()
+    let agent = FakeAgent::with_run(|run, request| {
+        run.text(if request.index == 0 { "no" } else { "yes" }).finished()
     });
     let script = "it('a', { retries: 1 }, () => { expect(user.says('hi').text).toBe('yes'); });";
     let tested = project(&agent, script).test(&["a_test.ts"]);
@@ -384,8 +383,8 @@ fn focused_tests_run_alone() {
 
 #[test]
 fn script_time_is_separate_from_agent_time() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started().pause(Duration::from_millis(400));
+    let agent = FakeAgent::with_run(|run, _| {
+        let run = run.pause(Duration::from_millis(400));
         run.text("slow").finished()
     });
     // The case limit also limits the script; the agent uses most of the time.
@@ -509,8 +508,7 @@ fn agent_assertions() {
 
 #[test]
 fn arguments_beside_a_function_are_compared_as_without_it() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         run.tool("c1", "book", &json!({"people": "twelve", "room": "Red", "dx": -0.0}), None)
             .tool(
                 "c2",
@@ -1162,10 +1160,8 @@ fn a_test_function_that_is_not_exported_by_its_name_is_refused() {
 #[test]
 fn project_assertions_apply_to_tests() {
     let agent = booking();
-    let text = format!(
-        "target:\n  endpoint: {}\n  assert: {{ tools: {{ forbid: [check_availability] }} }}\n",
-        agent.url()
-    );
+    let text =
+        format!("target:\n  endpoint: {agent}\n  assert: {{ tools: {{ forbid: [check_availability] }} }}\n");
     let script =
         format!("{IMPORTS}\nit('talks', () => {{ user.says('hi'); }}); it('is silent', () => {{}});");
     let tested = Project::with_config(&text).file("a_test.ts", &script).test(&["a_test.ts"]);
@@ -1174,9 +1170,7 @@ fn project_assertions_apply_to_tests() {
 
 #[test]
 fn user_turns_support_all_case_file_features() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().error("no rooms", Some("E1"))
-    });
+    let agent = FakeAgent::with_run(|run, _| run.error("no rooms", Some("E1")));
     let script = "it('a', () => { user.says({ user: 'hi', expectError: { code: /^E/ } }); });
       it('b', () => { user.says('hi', { expectError: 'something else' }); });
       it('c', () => { user.says('hi'); });";
@@ -1212,8 +1206,7 @@ fn attachments_are_read_and_unsupported_ones_rejected() {
 fn redacts_secrets_in_test_output() {
     let agent = echo_agent();
     let text = format!(
-        "target:\n  endpoint: {}\n  headers: {{ Authorization: \"Bearer ${{ENV.API_KEY}}\" }}\n",
-        agent.url()
+        "target:\n  endpoint: {agent}\n  headers: {{ Authorization: \"Bearer ${{ENV.API_KEY}}\" }}\n"
     );
     let script = format!(
         "{IMPORTS}\nit('a', () => {{ console.log('hush-hush-42'); user.says('hush-hush-42'); expect('hush-hush-42').toBe('x'); }});"
@@ -1448,9 +1441,9 @@ rules:
 
 #[test]
 fn response_without_a_visible_character_is_empty() {
-    let agent = FakeAgent::start(|request| {
+    let agent = FakeAgent::with_run(|run, request| {
         let text = if request.user_texts() == ["invisible"] { "\u{200b}\u{feff} " } else { "Hi" };
-        FakeRun::for_request(request).started().text(text).finished()
+        run.text(text).finished()
     });
     let script = "it('a', () => { expect(user.says('invisible').isEmpty).toBe(true); });
       it('b', () => { expect(user.says('hello').isEmpty).toBe(false); });";
@@ -1617,9 +1610,9 @@ fn topics_are_tracked_and_asserted() {
 #[test]
 fn each_simulated_user_is_resolved_by_name() {
     let user = |words: &'static str| {
-        FakeAgent::start(move |request: &FakeRequest| {
+        FakeAgent::with_run(move |run, _| {
             let answer = json!({"message": words, "done": false, "goal_progress": "none", "reason": ""});
-            FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+            run.text(&answer.to_string()).finished()
         })
     };
     let (agent, usual, other) = (echo_agent(), user("I am the usual one"), user("I am the other one"));
@@ -1631,10 +1624,7 @@ fn each_simulated_user_is_resolved_by_name() {
           console.log(conversation.turns.map((turn) => turn.userMessage.content.split(' ')[3]).join());
         });";
         let text = format!(
-            "target: {{ endpoint: '{}' }}\nagents:\n  usual: {{ endpoint: '{}' }}\n  other: {{ endpoint: '{}' }}\n{simulator}",
-            agent.url(),
-            usual.url(),
-            other.url()
+            "target: {{ endpoint: '{agent}' }}\nagents:\n  usual: {{ endpoint: '{usual}' }}\n  other: {{ endpoint: '{other}' }}\n{simulator}"
         );
         Project::with_config(&text).file("a_test.ts", &format!("{IMPORTS}\n{script}"))
     };
@@ -2038,8 +2028,7 @@ fn functions_that_decide_checks_cannot_send_or_assert() {
 fn assertions_of_a_message_replace_those_of_every_turn() {
     let agent = booking();
     let config = format!(
-        "target: {{ endpoint: '{}', turn_assert: {{ text: {{ must_not_match: free }}, budget: {{ max_tool_calls: 0 }} }} }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}', turn_assert: {{ text: {{ must_not_match: free }}, budget: {{ max_tool_calls: 0 }} }} }}\n"
     );
     let suite = "import { it, user } from 'hotseat';
       it('all', () => { user.says({ user: 'x', assert: false }); });

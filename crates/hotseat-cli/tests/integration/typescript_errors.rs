@@ -972,8 +972,7 @@ fn caught_import_error_does_not_mask_later_errors() {
 fn redacts_secret_in_thrown_error() {
     let agent = echo_agent();
     let text = format!(
-        "target:\n  endpoint: {}\n  headers: {{ Authorization: \"Bearer ${{ENV.API_KEY}}\" }}\n",
-        agent.url()
+        "target:\n  endpoint: {agent}\n  headers: {{ Authorization: \"Bearer ${{ENV.API_KEY}}\" }}\n"
     );
     let project =
         Project::with_config(&text).file("a_test.ts", "throw new Error('it is ' + 'hush-' + 'hush-42');");

@@ -11,12 +11,9 @@ use crate::common::{Project, TEST_TIMEOUT, echo_agent};
 
 /// An agent that answers `good`, and blocks on `wait`.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request| {
-        let run = FakeRun::for_request(request).started();
-        match request.last_user_text().as_str() {
-            "wait" => run.gate("open").text("good").finished(),
-            said => run.text(&format!("good, and you said {said}")).finished(),
-        }
+    FakeAgent::with_run(|run, request| match request.last_user_text().as_str() {
+        "wait" => run.gate("open").text("good").finished(),
+        said => run.text(&format!("good, and you said {said}")).finished(),
     })
 }
 
@@ -364,9 +361,7 @@ fn errors_are_json_and_name_the_mistake() {
 
 #[test]
 fn responses_have_security_headers() {
-    let agent = FakeAgent::start(|request| {
-        FakeRun::for_request(request).started().text("</script><script>alert(1)</script>").finished()
-    });
+    let agent = FakeAgent::with_text("</script><script>alert(1)</script>");
     let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
     project.hotseat(&["test"]);
     let (viewing, site) = start_view(&project, &[]);
@@ -630,8 +625,8 @@ fn terminal_view_stays_until_ctrl_c() {
 fn missing_store_serves_no_page() {
     let agent = echo_agent();
     let suite = case("hello", "hello", "hello");
-    let off = Project::with_config(&format!("target:\n  endpoint: {}\nstore: false\n", agent.url()))
-        .suite("a", &suite);
+    let off =
+        Project::with_config(&format!("target:\n  endpoint: {agent}\nstore: false\n")).suite("a", &suite);
     let on = Project::with_agent(&agent).suite("a", &suite);
     for (project, args, what) in [
         (&off, &["test", "--view"][..], "`store: false` in the project file disables saving"),
@@ -662,20 +657,15 @@ fn running_until(site: &ViewServer, path: &str, enough: impl Fn(&Value) -> bool)
 fn running_conversation_is_shown_turn_by_turn() {
     let long = "x".repeat(5_000);
     let answer = format!("</script><img src=x onerror=alert(1)> s3cr3t-token {long}");
-    let agent = FakeAgent::start(move |request| {
-        let run = FakeRun::for_request(request).started();
-        match request.last_user_text().as_str() {
-            "wait" => run.gate("open").text("good").finished(),
-            _ => run
-                .tool("c", "look_up", &serde_json::json!({"q": "rooms"}), Some(serde_json::json!("two")))
-                .text(&answer)
-                .finished(),
-        }
+    let agent = FakeAgent::with_run(move |run, request| match request.last_user_text().as_str() {
+        "wait" => run.gate("open").text("good").finished(),
+        _ => run
+            .tool("c", "look_up", &serde_json::json!({"q": "rooms"}), Some(serde_json::json!("two")))
+            .text(&answer)
+            .finished(),
     });
-    let config = format!(
-        "target: {{ endpoint: '{}', headers: {{ authorization: '${{ENV.TOKEN}}' }} }}\n",
-        agent.url()
-    );
+    let config =
+        format!("target: {{ endpoint: '{agent}', headers: {{ authorization: '${{ENV.TOKEN}}' }} }}\n");
     let turns = "id: talks\nturns: [{ user: hello }, { user: wait }]\n";
     let project = Project::with_config(&config).suite("a", turns);
     let mut running = project.command(&["test"]).env("TOKEN", "s3cr3t-token").spawn();

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest, SpawnedProgram};
+use hotseat_testkit::{FakeAgent, SpawnedProgram};
 
 use crate::common::{Project, TEST_TIMEOUT, echo_agent, exists};
 
@@ -110,7 +109,7 @@ fn keys_select_cases() {
 #[test]
 fn unsaved_runs_have_no_key_for_failed_cases() {
     let agent = echo_agent();
-    let unsaved = format!("target: {{ endpoint: '{}' }}\nstore: false\n", agent.url());
+    let unsaved = format!("target: {{ endpoint: '{agent}' }}\nstore: false\n");
     for (project, arguments) in [
         (Project::with_agent(&agent), &["--no-store"][..]),
         (Project::with_agent(&agent), &["--shard", "1/1"]),
@@ -130,9 +129,7 @@ fn unsaved_runs_have_no_key_for_failed_cases() {
 
 #[test]
 fn ctrl_c_quits_between_runs_and_during_one() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("hello").finished()
-    });
+    let agent = FakeAgent::with_text("hello");
     let project = watched(&agent);
     let mut running = start(&project, &["a.test.yaml"]);
     wait_for_run(&mut running, 1);
@@ -216,8 +213,7 @@ fn changed_server_is_started_again() {
         )
     };
     let project = Project::with_config(&format!(
-        "target:\n  endpoint: '{}'\n  start: {{ command: [python3, server.py], ready: '{address}' }}\n",
-        agent.url()
+        "target:\n  endpoint: '{agent}'\n  start: {{ command: [python3, server.py], ready: '{address}' }}\n"
     ))
     .suite("a", &case("first", "hello"))
     .file("server.py", &server("one"));

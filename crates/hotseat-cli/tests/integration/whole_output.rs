@@ -141,9 +141,8 @@ fn remove_times(value: &mut Value) {
 
 /// Answers `turn N`, and calls a tool in turn 18.
 fn patient_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
+    FakeAgent::with_run(|run, request| {
         let said = request.last_user_text();
-        let run = FakeRun::for_request(request).started();
         let run = match said.as_str() {
             "turn 18" => run.tool("c", "pay", &json!({"amount": 5}), Some(json!("paid"))),
             _ => run,

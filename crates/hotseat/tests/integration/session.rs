@@ -29,7 +29,6 @@ use hotseat_targets::ag_ui::{AgUiTarget, ProtocolStrictness, RequestEnvelope};
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::{ContentPart, ScriptedAnswers};
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use hotseat_trace::{AttemptFailure, FailureKind, VerdictStatus};
 use http::HeaderMap;
@@ -56,9 +55,7 @@ impl CaseBody for ProgramBody {
 
 /// Result of a program whose agent always answers "at your service", and the number of requests.
 fn run_program(program: Program) -> (ConversationResult, usize) {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("at your service").finished()
-    });
+    let agent = FakeAgent::with_text("at your service");
     let held = run_program_with(&agent, "{name: program}", program, WAIT_LIMIT);
     (held, agent.requests().len())
 }
@@ -245,9 +242,7 @@ fn turn_check_before_first_turn_is_undecidable() {
 
 #[test]
 fn continue_on_failure_reports_all_failures() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("at your service").finished()
-    });
+    let agent = FakeAgent::with_text("at your service");
     let case = "{name: program, continue_on_failure: true}";
     let program: Program = |session| {
         Box::pin(async move {
@@ -305,9 +300,7 @@ fn unresponsive_agent_ends_case() {
 
 #[test]
 fn case_assertions_apply_to_programs() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("at your service").finished()
-    });
+    let agent = FakeAgent::with_text("at your service");
     let case = "{name: program, final_assertions: [{type: contains, value: no such words}]}";
     let program: Program = |session| {
         Box::pin(async move {
@@ -456,9 +449,7 @@ rules:
 
 #[test]
 fn program_criteria_are_judged_like_case_criteria() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("at your service").finished()
-    });
+    let agent = FakeAgent::with_text("at your service");
     let case = "{name: program, criteria: {friendly: It is friendly}}";
     let program: Program = |session| {
         Box::pin(async move {

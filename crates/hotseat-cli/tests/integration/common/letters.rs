@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::json;
 
@@ -14,13 +13,12 @@ use super::{Project, unreachable_address};
 /// input, and `g` answers correctly once the test opens the gate.
 pub fn letter_agent() -> FakeAgent {
     let told: Mutex<HashMap<String, usize>> = Mutex::default();
-    FakeAgent::start(move |request| {
+    FakeAgent::with_run(move |run, request| {
         let said = request.last_user_text();
         let mut told = told.lock().expect("no handler has panicked");
         let count = told.entry(said.clone()).or_default();
         let letter = said.chars().nth(*count).unwrap_or_else(|| panic!("{said} was told once too often"));
         *count += 1;
-        let run = FakeRun::for_request(request).started();
         match letter {
             'p' => run.text("good").finished().into(),
             'o' => run.text("good, too").finished().into(),
@@ -61,9 +59,8 @@ pub fn project(agent: &FakeAgent, suite: &str) -> Project {
 /// unreachable address.
 pub fn unreachable_hook(agent: &FakeAgent, file: &str, runs: &str) -> String {
     let script = format!(
-        r#"echo x >> {file}; case $(($(wc -l < {file}))) in {runs}) url={};; *) url={};; esac; printf '{{"url": "%s"}}' $url"#,
-        unreachable_address(),
-        agent.url()
+        r#"echo x >> {file}; case $(($(wc -l < {file}))) in {runs}) url={};; *) url={agent};; esac; printf '{{"url": "%s"}}' $url"#,
+        unreachable_address()
     );
     format!("hooks: [{{ cmd: [sh, -c, {}] }}]\n", json!(script))
 }

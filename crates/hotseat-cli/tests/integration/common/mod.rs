@@ -41,7 +41,7 @@ impl Project {
 
     /// A project whose target is a local agent.
     pub fn with_agent(agent: &FakeAgent) -> Project {
-        Project::with_config(&format!("target:\n  endpoint: {}\n", agent.url()))
+        Project::with_config(&format!("target:\n  endpoint: {agent}\n"))
     }
 
     /// A project with the given project file.

@@ -1,6 +1,5 @@
 //! TypeScript test files, run against a fake agent.
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
 use serde_json::json;
 
@@ -11,9 +10,8 @@ pub const IMPORTS: &str = "import { describe, context, it, before, after, criter
 
 /// An agent that books rooms after checking availability.
 pub fn booking() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
+    FakeAgent::with_run(|run, request| {
         let said = request.json()["messages"].as_array().unwrap().last().unwrap()["content"].clone();
-        let run = FakeRun::for_request(request).started();
         let arguments = json!({"room": "Blue Room", "capacity": 10, "asked": said});
         run.tool("c1", "check_availability", &arguments, Some(json!({"free": true})))
             .text("The Blue Room is free at 3:00 PM.")
@@ -81,8 +79,7 @@ pub fn assert_outcomes(declared: &str, first: &str, all: &[(&str, bool)]) {
 pub fn project_with_roles(judge: &str, simulator: &str, script: &str) -> Project {
     let agent = echo_agent();
     let text = format!(
-        "target:\n  endpoint: {}\nconnectors:\n  judge: {{ type: scripted, script: judge.yaml }}\n  user: {{ type: scripted, script: user.yaml }}\njudge: connectors:judge\nsimulator: connectors:user\ncriteria:\n  of_project: A criterion of the project\n",
-        agent.url()
+        "target:\n  endpoint: {agent}\nconnectors:\n  judge: {{ type: scripted, script: judge.yaml }}\n  user: {{ type: scripted, script: user.yaml }}\njudge: connectors:judge\nsimulator: connectors:user\ncriteria:\n  of_project: A criterion of the project\n"
     );
     // Keeps the agent alive for the whole test.
     std::mem::forget(agent);

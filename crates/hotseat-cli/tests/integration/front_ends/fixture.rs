@@ -85,10 +85,10 @@ impl FeatureFixture {
         });
         let project = Project::with_config(&format!(
             "agents:
-  one: {{ endpoint: '{}' }}
+  one: {{ endpoint: '{one}' }}
   two:
     type: http
-    endpoint: '{}'
+    endpoint: '{two}'
     body: {{ m: '{{{{message}}}}', user: '{{{{user}}}}', team: '{{{{team}}}}', options: '{{{{options}}}}', ctx: '{{{{ctx}}}}' }}
     map: {{ reply: $.reply }}
 target: one
@@ -99,10 +99,7 @@ connectors:
 judge: connectors:usual
 hooks:
   prepare: {{ cmd: [sh, -c, 'echo prepared >> hook.log'] }}
-",
-            one.url(),
-            two.url(),
-            judge = judge.url(),
+"
         ))
         .file("receipt.png", PICTURE)
         .file("src/bank.ts", "export const charge = (args: { order: string }) => ({ content: `charged ${args.order}` });\n")

@@ -1,9 +1,8 @@
 //! Samples with pictures. Embedded agents read only text and reject them; the other adapters reach agents
 //! that read pictures.
 
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::ChatCompletion;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::Value;
 
 use super::adapters::{ADAPTERS, SampleProject, sample};
@@ -32,9 +31,7 @@ fn run_case(target: &str, case: &str) -> TestRun {
 
 #[test]
 fn pictures_are_sent_by_supporting_adapters() {
-    let ag_ui = FakeAgent::start(|request: &FakeRequest| -> FakeReply {
-        FakeRun::for_request(request).started().text(picture_answer(request)).finished().into()
-    });
+    let ag_ui = FakeAgent::with_run(|run, request| run.text(picture_answer(request)).finished());
     let openai = FakeAgent::start(|request: &FakeRequest| {
         ChatCompletion::new().text(picture_answer(request)).finish("stop").streamed()
     });
@@ -43,8 +40,8 @@ fn pictures_are_sent_by_supporting_adapters() {
          printf '{{\"type\": \"text\", \"text\": \"%s\"}}\\n{{\"type\": \"done\"}}\\n' \"$said\"; done"
     );
     let targets = [
-        format!("{{ endpoint: '{}' }}", ag_ui.url()),
-        format!("{{ type: openai, base_url: '{}v1', model: m }}", openai.url()),
+        format!("{{ endpoint: '{ag_ui}' }}"),
+        format!("{{ type: openai, base_url: '{openai}v1', model: m }}"),
         format!("{{ type: command, command: [sh, -c, {}] }}", Value::String(program)),
     ];
     for target in targets {

@@ -1,8 +1,8 @@
 //! Counting of calls that are announced, answered or reported more than once: the same call counts once,
 //! another call counts separately, and no call is lost.
 
+use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
 use hotseat_trace::FailureKind::{Assertion, ProtocolError};
 use serde_json::{Value, json};
 
@@ -321,8 +321,8 @@ fn a_second_result_in_a_resumed_run_must_repeat_the_first() {
 #[test]
 fn a_resumed_run_repeats_a_call_with_the_same_result() {
     let told = |first: Value, second: Value| {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started().tool_call("c", "pay", &json!({"n": 1}));
+        let agent = FakeAgent::with_run(move |run, request| {
+            let run = run.tool_call("c", "pay", &json!({"n": 1}));
             match request.index {
                 0 => run.raw_event(first.clone()).interrupted(vec![json!({"id": "i", "reason": "confirm"})]),
                 _ => run.raw_event(second.clone()).text("Done.").finished(),
@@ -396,12 +396,9 @@ fn orphaned_call_events_are_errors() {
 #[test]
 fn hidden_call_under_reused_id_is_detected() {
     for hidden in [vec![args("c", "{\"n\":2}"), end("c")], vec![result("c", "paid again")]] {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
-            match request.index {
-                0 => run.tool("c", "pay", &json!({"n": 1}), Some(json!("paid"))).finished(),
-                _ => hidden.iter().cloned().fold(run, FakeRun::raw_event).finished(),
-            }
+        let agent = FakeAgent::with_run(move |run, request| match request.index {
+            0 => run.tool("c", "pay", &json!({"n": 1}), Some(json!("paid"))).finished(),
+            _ => hidden.iter().cloned().fold(run, FakeRun::raw_event).finished(),
         });
         let told = TestConversation::new(&agent)
             .user_says("one")

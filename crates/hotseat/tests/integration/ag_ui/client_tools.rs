@@ -1,7 +1,7 @@
 //! Client tools: offered to the agent and answered by the script within the same turn.
 
+use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
 use hotseat_trace::FailureKind::{AgentError, Limit, ProtocolError, TestError};
 use serde_json::{Value, json};
 
@@ -14,8 +14,7 @@ fn confirm_tool(answers: Value) -> Value {
 
 /// An agent that calls client tools in its first run and repeats the answers in the next.
 fn calling_agent(calls: Vec<(&'static str, &'static str, Value)>) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    FakeAgent::with_run(move |run, request| {
         let answers = request.tool_results_since_last_user();
         if answers.is_empty() {
             return calls.iter().fold(run, |run, (id, name, args)| run.tool_call(id, name, args)).finished();
@@ -184,11 +183,8 @@ fn waiting_for_unoffered_tool_never_passes() {
 /// A395
 #[test]
 fn endless_tool_calls_are_stopped() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .tool_call(&format!("c{}", request.index), "confirm", &json!({}))
-            .finished()
+    let agent = FakeAgent::with_run(|run, request| {
+        run.tool_call(&format!("c{}", request.index), "confirm", &json!({})).finished()
     });
     let told = TestConversation::new(&agent)
         .case("tools", confirm_tool(json!([{"content": "yes"}])))
@@ -204,9 +200,8 @@ fn endless_tool_calls_are_stopped() {
 /// A366: answers are selected by the complete arguments, which may arrive in the final snapshot.
 #[test]
 fn answers_match_completed_arguments() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let mut all = messages(request);
-        let run = FakeRun::for_request(request).started();
         if request.index > 0 {
             return run.finished();
         }
@@ -227,9 +222,8 @@ fn answers_match_completed_arguments() {
 #[test]
 fn call_is_answered_under_its_history_id() {
     for streamed in [false, true] {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, request| {
             let mut all = messages(request);
-            let run = FakeRun::for_request(request).started();
             if request.index > 0 {
                 let content = request.tool_results_since_last_user()[0].content.clone();
                 return run.text(&content).messages_snapshot(all).finished();
@@ -256,8 +250,7 @@ fn call_is_answered_under_its_history_id() {
 
 /// Runs a conversation whose second run sends `result` for the call that the client answered with `answer`.
 fn answered_with_result(answer: Value, result: Value) -> ConversationOutcome {
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(move |run, request| {
         let result = (request.index > 0).then(|| result.clone());
         match result {
             None => run.tool_call("c1", "confirm", &json!({})).finished(),
@@ -330,14 +323,11 @@ fn nothing_is_answered_after_failure() {
 fn a_call_repeated_at_the_end_of_a_run_is_answered_again() {
     let call = |run: FakeRun| run.tool_call("call_0", "confirm", &json!({"q": "sure?"}));
     for (waits, calls) in [(true, 2), (false, 1)] {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
-            match request.index {
-                0 => call(run).finished(),
-                1 if waits => call(run).finished(),
-                1 => call(run).text("Done.").finished(),
-                _ => run.text("Done.").finished(),
-            }
+        let agent = FakeAgent::with_run(move |run, request| match request.index {
+            0 => call(run).finished(),
+            1 if waits => call(run).finished(),
+            1 => call(run).text("Done.").finished(),
+            _ => run.text("Done.").finished(),
         });
         let tools = confirm_tool(json!([{"content": "yes"}]));
         let told = TestConversation::new(&agent).case("tools", tools).user_says("hi").run().passed();

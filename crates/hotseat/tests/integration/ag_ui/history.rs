@@ -99,8 +99,8 @@ fn results_follow_their_calls() {
 /// A242: the content and order of a snapshot become the history.
 #[test]
 fn snapshot_replaces_history() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started().text("Streamed.");
+    let agent = FakeAgent::with_run(|run, request| {
+        let run = run.text("Streamed.");
         let user = messages(request)[0].clone();
         let system = json!({"id": "s", "role": "system", "content": "Be kind."});
         let answer = json!({"id": "other", "role": "assistant", "content": "Streamed.", "extra": [1]});
@@ -118,13 +118,13 @@ fn snapshot_replaces_history() {
 /// A243: new ids in every snapshot do not grow the history.
 #[test]
 fn snapshots_with_new_ids_do_not_duplicate_history() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let mut all = messages(request);
         for (place, message) in all.iter_mut().enumerate() {
             message["id"] = json!(format!("fresh-{}-{place}", request.index));
         }
         all.push(json!({"id": format!("answer-{}", request.index), "role": "assistant", "content": "Yes."}));
-        FakeRun::for_request(request).started().text("Yes.").messages_snapshot(all).finished()
+        run.text("Yes.").messages_snapshot(all).finished()
     });
     let told =
         TestConversation::new(&agent).user_says("one").user_says("two").user_says("three").run().passed();
@@ -199,16 +199,11 @@ fn reasoning_and_text_may_share_an_id() {
 /// A362: reasoning is kept if the producer's snapshots never contain any.
 #[test]
 fn reasoning_survives_snapshot_without_it() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let mut all = messages(request);
         all.retain(|message| message["role"] != "reasoning");
         all.push(json!({"id": format!("server-{}", request.index), "role": "assistant", "content": "Yes."}));
-        FakeRun::for_request(request)
-            .started()
-            .reasoning(&format!("Thought {}.", request.index))
-            .text("Yes.")
-            .messages_snapshot(all)
-            .finished()
+        run.reasoning(&format!("Thought {}.", request.index)).text("Yes.").messages_snapshot(all).finished()
     });
     TestConversation::new(&agent).user_says("one").user_says("two").user_says("three").run().passed();
     let sent = messages(&agent.requests()[2]);
@@ -238,10 +233,9 @@ fn snapshot_reasoning_replaces_streamed_one() {
 #[test]
 fn message_repeated_in_snapshot_is_not_duplicated() {
     for known in ["Hel", "Hello"] {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, request| {
             let user = messages(request)[0].clone();
             let m = json!({"id": "m", "role": "assistant", "content": known});
-            let run = FakeRun::for_request(request).started();
             match request.index {
                 0 => run
                     .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m"}))
@@ -267,17 +261,14 @@ fn reopened_message_is_continued() {
             .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": text}))
             .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}))
     };
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.index {
-            0 => say(say(say(run, "Let me see. "), "Found "), "it.").finished(),
-            // A server that resumes a stream sends a text again.
-            1 => say(say(run, "Done."), "Done.").finished(),
-            _ => {
-                let user = messages(request).last().cloned().expect("a message");
-                let known = json!({"id": "m", "role": "assistant", "content": "Hel"});
-                say(run.messages_snapshot(vec![user, known]), "lo").finished()
-            }
+    let agent = FakeAgent::with_run(move |run, request| match request.index {
+        0 => say(say(say(run, "Let me see. "), "Found "), "it.").finished(),
+        // A server that resumes a stream sends a text again.
+        1 => say(say(run, "Done."), "Done.").finished(),
+        _ => {
+            let user = messages(request).last().cloned().expect("a message");
+            let known = json!({"id": "m", "role": "assistant", "content": "Hel"});
+            say(run.messages_snapshot(vec![user, known]), "lo").finished()
         }
     });
     let told =
@@ -290,8 +281,7 @@ fn reopened_message_is_continued() {
 /// Each reopening reads the whole text, though the trace has only what is new.
 #[test]
 fn endlessly_reopened_message_hits_limit() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let mut run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|mut run, _| {
         for index in 0..1_200 {
             let delta = format!("{index:>1000}");
             run = run

@@ -1,7 +1,7 @@
 //! Interrupts: a pausing agent is answered from the script of the turn, or the turn fails.
 
+use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
 use hotseat_trace::FailureKind::{AgentError, Assertion, Limit, ProtocolError, TestError};
 use serde_json::{Value, json};
 
@@ -9,12 +9,9 @@ use super::fixture::{TestConversation, messages, roles, run_turn_with, scripted_
 
 /// An agent that calls a tool, raises these interrupts, and repeats the answers.
 fn asking(interrupts: Vec<Value>) -> FakeAgent {
-    FakeAgent::start(move |request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.resume().as_slice() {
-            [] => run.tool_call("c1", "refund", &json!({"n": 7})).interrupted(interrupts.clone()),
-            answers => run.tool_result("c1", &json!({"answers": answers})).text("Resumed.").finished(),
-        }
+    FakeAgent::with_run(move |run, request| match request.resume().as_slice() {
+        [] => run.tool_call("c1", "refund", &json!({"n": 7})).interrupted(interrupts.clone()),
+        answers => run.tool_result("c1", &json!({"answers": answers})).text("Resumed.").finished(),
     })
 }
 
@@ -246,15 +243,12 @@ fn interrupted_call_is_not_answered_as_client_tool() {
 /// An interrupt and a client tool of one run are both answered in the next.
 #[test]
 fn interrupt_and_client_tool_are_answered_together() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.resume().len() {
-            0 => run
-                .tool_call("c1", "refund", &json!({}))
-                .tool_call("c2", "confirm", &json!({}))
-                .interrupted(vec![approval()]),
-            _ => run.tool_result("c1", &json!("refunded")).finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.resume().len() {
+        0 => run
+            .tool_call("c1", "refund", &json!({}))
+            .tool_call("c2", "confirm", &json!({}))
+            .interrupted(vec![approval()]),
+        _ => run.tool_result("c1", &json!("refunded")).finished(),
     });
     let tools = json!([{"name": "confirm", "answers": [{"content": "yes"}]}]);
     let told = TestConversation::new(&agent)
@@ -269,12 +263,9 @@ fn interrupt_and_client_tool_are_answered_together() {
 /// A349, A411: a resumed run may announce the held call again.
 #[test]
 fn resumed_run_may_repeat_call_announcement() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.resume().len() {
-            0 => run.tool_call("c1", "refund", &json!({"n": 7})).interrupted(vec![approval()]),
-            _ => run.tool("c1", "refund", &json!({"n": 7}), Some(json!("refunded"))).finished(),
-        }
+    let agent = FakeAgent::with_run(|run, request| match request.resume().len() {
+        0 => run.tool_call("c1", "refund", &json!({"n": 7})).interrupted(vec![approval()]),
+        _ => run.tool("c1", "refund", &json!({"n": 7}), Some(json!("refunded"))).finished(),
     });
     let told = TestConversation::new(&agent)
         .turn(turn_with_answers(json!([{"payload": true}])))
@@ -288,18 +279,15 @@ fn resumed_run_may_repeat_call_announcement() {
 #[test]
 fn repeated_execution_in_resumed_run_is_detected() {
     let resumed = |result: &'static str| {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
-            match request.resume().len() {
-                0 => run
-                    .tool("c0", "pay", &json!({"n": 1}), Some(json!("ch_1")))
-                    .tool_call("c1", "refund", &json!({}))
-                    .interrupted(vec![approval()]),
-                _ => run
-                    .tool("c0", "pay", &json!({"n": 1}), Some(json!(result)))
-                    .tool_result("c1", &json!("ok"))
-                    .finished(),
-            }
+        let agent = FakeAgent::with_run(move |run, request| match request.resume().len() {
+            0 => run
+                .tool("c0", "pay", &json!({"n": 1}), Some(json!("ch_1")))
+                .tool_call("c1", "refund", &json!({}))
+                .interrupted(vec![approval()]),
+            _ => run
+                .tool("c0", "pay", &json!({"n": 1}), Some(json!(result)))
+                .tool_result("c1", &json!("ok"))
+                .finished(),
         });
         TestConversation::new(&agent)
             .turn(turn_with_answers(json!([{"payload": true}])))
@@ -321,8 +309,7 @@ mod before_outcomes {
 
     /// An agent that interrupts with a custom event and repeats the answer.
     fn asking(value: Value) -> FakeAgent {
-        FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
+        FakeAgent::with_run(move |run, request| {
             let body = request.json();
             let answer = &body["forwardedProps"]["command"]["resume"];
             match (answer, request.resume().as_slice()) {
@@ -399,14 +386,11 @@ mod before_outcomes {
 
     #[test]
     fn interrupt_on_both_channels_is_one() {
-        let agent = FakeAgent::start(|request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
-            match request.resume().len() {
-                0 => run
-                    .custom("on_interrupt", json!("\"Really?\""))
-                    .interrupted(vec![json!({"id": "x", "reason": "langgraph:interrupt"})]),
-                _ => run.text("Resumed.").finished(),
-            }
+        let agent = FakeAgent::with_run(|run, request| match request.resume().len() {
+            0 => run
+                .custom("on_interrupt", json!("\"Really?\""))
+                .interrupted(vec![json!({"id": "x", "reason": "langgraph:interrupt"})]),
+            _ => run.text("Resumed.").finished(),
         });
         let told =
             TestConversation::new(&agent).turn(turn_with_answers(json!([{"payload": true}]))).run().passed();
@@ -416,12 +400,9 @@ mod before_outcomes {
 
     #[test]
     fn outcome_may_leave_interrupt_to_event() {
-        let agent = FakeAgent::start(|request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
-            match request.index {
-                0 => run.custom("on_interrupt", json!("Really?")).interrupted(vec![]),
-                _ => run.finished(),
-            }
+        let agent = FakeAgent::with_run(|run, request| match request.index {
+            0 => run.custom("on_interrupt", json!("Really?")).interrupted(vec![]),
+            _ => run.finished(),
         });
         TestConversation::new(&agent).turn(turn_with_answers(json!([{"payload": true}]))).run().passed();
         assert_eq!(agent.requests()[1].json()["forwardedProps"]["command"]["resume"], json!(true));

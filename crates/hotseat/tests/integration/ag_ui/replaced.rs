@@ -2,8 +2,7 @@
 
 use std::slice::from_ref;
 
-use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
 use super::fixture::{ConversationOutcome, TestConversation, messages};
@@ -23,10 +22,9 @@ fn says(role: &str, id: &str, content: &str) -> Value {
 
 /// A turn with two snapshots.
 fn run_two_snapshots(first: Vec<Value>, second: Vec<Value>) -> ConversationOutcome {
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = FakeAgent::with_run(move |run, request| {
         let known = messages(request);
         let all = |news: &[Value]| [&known[..], news].concat();
-        let run = FakeRun::for_request(request).started();
         run.messages_snapshot(all(&first)).messages_snapshot(all(&second)).finished()
     });
     TestConversation::new(&agent).user_says("hello").run().passed()
@@ -73,10 +71,9 @@ fn a_replaced_call_counts() {
 /// A call under a new id is the same call only if the server has other ids in snapshots.
 #[test]
 fn a_second_payment_under_its_own_id_counts() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let known = messages(request);
         let pay = |message: &str, call: &str| asks(message, &[(call, "pay", json!({"n": 1}))]);
-        let run = FakeRun::for_request(request).started();
         let run = run.tool("c1", "pay", &json!({"n": 1}), Some(json!("paid")));
         let first = [&known[..], &[pay("m1", "c1"), answers("t1", "c1", "paid")]].concat();
         let second = [&known[..], &[pay("m5", "c2"), answers("t2", "c2", "paid again")]].concat();
@@ -90,9 +87,8 @@ fn a_second_payment_under_its_own_id_counts() {
 #[test]
 fn a_new_call_of_an_earlier_turn_counts_once() {
     for (message, tool) in [("new", "wipe"), ("m1", "wipe"), ("m1", "look")] {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, request| {
             let mut all = messages(request);
-            let run = FakeRun::for_request(request).started();
             if request.index == 0 {
                 let text = json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "one"});
                 return run.tool("c1", "look", &json!({}), Some(json!("ok"))).raw_event(text).finished();
@@ -123,8 +119,7 @@ fn a_new_call_of_an_earlier_turn_counts_once() {
 /// What precedes the conversation in a snapshot is older than it, and known calls may have new ids.
 #[test]
 fn older_and_renamed_calls_of_earlier_turns_do_not_count() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, request| {
         let older = [
             says("user", "u0", "yesterday"),
             asks("a0", &[("c0", "wipe", json!({}))]),
@@ -150,9 +145,8 @@ fn older_and_renamed_calls_of_earlier_turns_do_not_count() {
 #[test]
 fn a_new_message_of_an_earlier_turn_counts_once() {
     let counts = |earlier: Vec<Value>| {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, request| {
             let known = messages(request);
-            let run = FakeRun::for_request(request).started();
             if request.index == 0 {
                 return run.text("It is blue, and it is big.").finished();
             }
@@ -192,8 +186,7 @@ fn renamed_equal_user_messages_keep_their_turns() {
     // The snapshot of the second turn is from before the turn, from its end, or has other ids for all messages.
     for kind in ["before", "after", "all renamed"] {
         let (first, second) = (first.clone(), second.clone());
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
+        let agent = FakeAgent::with_run(move |run, request| {
             if request.index == 0 {
                 return run.messages_snapshot([&[user("x")][..], &first].concat()).finished();
             }

@@ -125,8 +125,8 @@ fn case_overrides_are_sent() {
 /// A236, A239, A255: no null and no snake_case keys, even after a conversation with every feature.
 #[test]
 fn missing_values_are_omitted_and_names_are_camel_case() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = hotseat_testkit::agui::FakeRun::for_request(request).started().reasoning("Hm.");
+    let agent = FakeAgent::with_run(|run, request| {
+        let run = run.reasoning("Hm.");
         let start = json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "look", "parentMessageId": null});
         run.raw_event(start)
             .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}))

@@ -264,14 +264,13 @@ proptest! {
         own_user_ids in any::<bool>(),
     ) {
         let (script, expected) = (turns.clone(), turns.clone());
-        let agent = FakeAgent::start(move |request: &FakeRequest| -> FakeReply {
-            let mut all = messages(request);
+        let agent = FakeAgent::with_run(move |mut run, request| {
+let mut all = messages(request);
             if own_user_ids {
                 for (place, message) in all.iter_mut().enumerate().filter(|(_, message)| message["role"] == "user") {
                     message["id"] = json!(format!("server-{place}"));
                 }
             }
-            let mut run = FakeRun::for_request(request).started();
             for (number, argument) in script[request.index].iter().enumerate() {
                 let id = format!("{}-{number}", request.index);
                 all.push(call_message(&format!("a{id}"), &format!("{{\"n\":{argument}}}")));
@@ -280,8 +279,8 @@ proptest! {
                 }
                 all.push(result_message(&format!("t{id}"), &format!("paid {id}")));
             }
-            run.messages_snapshot(all).finished().into()
-        });
+            run.messages_snapshot(all).finished()
+});
         let talk = (0..turns.len()).fold(TestConversation::new(&agent), |talk, turn| talk.user_says(&format!("pay {turn}")));
         let told = talk.run().passed();
         let expected: Vec<String> = expected.iter().enumerate().flat_map(|(turn, calls)| {
@@ -363,12 +362,9 @@ fn interrupt_answer_matches_schema() {
     let schema =
         json!({"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]});
     let asking = |schema: Value| {
-        FakeAgent::start(move |request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
-            match request.index {
-                0 => run.interrupted(vec![json!({"id": "i", "reason": "confirm", "responseSchema": schema})]),
-                _ => run.text("Done.").finished(),
-            }
+        FakeAgent::with_run(move |run, request| match request.index {
+            0 => run.interrupted(vec![json!({"id": "i", "reason": "confirm", "responseSchema": schema})]),
+            _ => run.text("Done.").finished(),
         })
     };
     for (payload, fits) in [
@@ -401,9 +397,8 @@ fn interrupt_answer_matches_schema() {
 fn times_come_from_arrival_or_events() {
     /// Two calls that arrive together with timestamps this long before their arrival, in milliseconds.
     fn timed_agent(unit: i64, ago: [i64; 2]) -> FakeAgent {
-        FakeAgent::start(move |request: &FakeRequest| -> FakeReply {
-            let mut reply =
-                FakeReply::from(FakeRun::for_request(request).started()).pause(Duration::from_millis(600));
+        FakeAgent::with_run(move |run, _| -> FakeReply {
+            let mut reply = FakeReply::from(run).pause(Duration::from_millis(600));
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
             // The pause follows.
             let end = i64::try_from(now).unwrap() + 600;

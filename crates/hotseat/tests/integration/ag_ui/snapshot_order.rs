@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
 use super::fixture::{ConversationOutcome, TestConversation, messages, run_turn_with};
@@ -22,9 +22,8 @@ fn says(id: &str, content: &str) -> Value {
 
 /// A turn whose run sends these parts: an object is an event, a list a snapshot with these messages after the known ones.
 fn run_parts(parts: Vec<Value>) -> ConversationOutcome {
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = FakeAgent::with_run(move |run, request| {
         let known = messages(request);
-        let run = FakeRun::for_request(request).started();
         let add = |run: FakeRun, part: &Value| match part {
             Value::Array(news) => run.messages_snapshot([&known[..], news].concat()),
             Value::String(text) => run.text(text),

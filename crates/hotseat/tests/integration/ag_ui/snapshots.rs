@@ -90,8 +90,7 @@ fn streamed_content_repeated_in_snapshot_counts_once() {
 #[test]
 fn snapshots_with_new_ids_duplicate_nothing() {
     let told = {
-        let agent = FakeAgent::start(|request: &FakeRequest| {
-            let run = FakeRun::for_request(request).started();
+        let agent = FakeAgent::with_run(|run, _| {
             let snapshot = |n: u8, upto: usize| {
                 let user = json!({"id": format!("u{n}"), "role": "user", "content": "hello"});
                 let call = asks(&format!("a{n}"), &[(&format!("c{n}"), "pay", "{\"n\":1}")]);
@@ -234,7 +233,7 @@ fn malformed_snapshot_messages_are_skipped() {
 /// A server may take a call out of its history, or replace a text, under the id of the message.
 #[test]
 fn content_replaced_by_later_snapshot_is_kept() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let all = messages(request);
         let first = [
             &all[..],
@@ -248,7 +247,7 @@ fn content_replaced_by_later_snapshot_is_kept() {
         let second =
             [&all[..], &[assistant_message("a", "Let me see."), assistant_message("m", "Nothing was paid.")]]
                 .concat();
-        FakeRun::for_request(request).started().messages_snapshot(first).messages_snapshot(second).finished()
+        run.messages_snapshot(first).messages_snapshot(second).finished()
     });
     let told = TestConversation::new(&agent).user_says("hello").run().passed();
     assert_eq!(told.calls(), ["1 refund {} → paid"]);
@@ -258,7 +257,7 @@ fn content_replaced_by_later_snapshot_is_kept() {
 /// A371: a later snapshot does not undo actions that it omits.
 #[test]
 fn content_missing_from_later_snapshot_is_kept() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let all = messages(request);
         let first = [
             &all[..],
@@ -274,7 +273,7 @@ fn content_missing_from_later_snapshot_is_kept() {
             &[asks("b", &[("d", "pay", "{}")]), answers("u", "d", "paid"), assistant_message("n", "Done.")],
         ]
         .concat();
-        FakeRun::for_request(request).started().messages_snapshot(first).messages_snapshot(second).finished()
+        run.messages_snapshot(first).messages_snapshot(second).finished()
     });
     let told = TestConversation::new(&agent).user_says("hello").run().passed();
     assert_eq!(told.calls(), ["1 delete_order {} → deleted", "1 pay {} → paid"]);
@@ -284,9 +283,8 @@ fn content_missing_from_later_snapshot_is_kept() {
 /// A371: growing snapshots, as from a server that sends one after each tool.
 #[test]
 fn growing_snapshots_count_everything_once() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|mut run, request| {
         let mut all = messages(request);
-        let mut run = FakeRun::for_request(request).started();
         let news = [
             asks("a", &[("c", "search", "{}")]),
             answers("t", "c", "..."),
@@ -314,9 +312,8 @@ fn growing_snapshots_count_everything_once() {
 #[test]
 fn snapshot_of_earlier_turn_adds_nothing() {
     for user in ["hello", "something else"] {
-        let agent = FakeAgent::start(|request: &FakeRequest| {
+        let agent = FakeAgent::with_run(|run, request| {
             let mut all = messages(request);
-            let run = FakeRun::for_request(request).started();
             match request.index {
                 0 => all.extend([
                     asks("a", &[("c", "pay", "{}")]),
@@ -349,16 +346,13 @@ fn turn_is_located_in_snapshot_despite_rewritten_user_text() {
         vec![user("server-u", "hello"), user("server-v", "The supervisor says: go on.")],
         vec![],
     ] {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, _| {
             let news = [
                 asks("a", &[("c", "pay", "{}")]),
                 answers("t", "c", "paid"),
                 assistant_message("m", "Paid."),
             ];
-            FakeRun::for_request(request)
-                .started()
-                .messages_snapshot([&quoted[..], &news[..]].concat())
-                .finished()
+            run.messages_snapshot([&quoted[..], &news[..]].concat()).finished()
         });
         let told = TestConversation::new(&agent).user_says("hello").run().passed();
         assert_eq!((told.calls(), told.texts()), (vec!["1 pay {} → paid".into()], vec!["1 Paid.".into()]));
@@ -430,7 +424,7 @@ fn text_changed_by_snapshot_counts_in_both_forms() {
 #[test]
 fn snapshots_of_several_runs_in_turn_count_once() {
     for call in ["c", "fresh"] {
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let agent = FakeAgent::with_run(move |run, request| {
             let n = request.index;
             let id = if call == "fresh" { format!("c{n}") } else { "c".to_string() };
             let user = messages(request)[0].clone();
@@ -440,7 +434,6 @@ fn snapshots_of_several_runs_in_turn_count_once() {
                 answers(&format!("t{n}"), &id, "paid"),
                 assistant_message(&format!("m{n}"), "Paid."),
             ];
-            let run = FakeRun::for_request(request).started();
             match n {
                 0 => {
                     all.push(asks("f", &[("ask", "confirm", "{}")]));

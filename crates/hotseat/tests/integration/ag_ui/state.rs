@@ -1,7 +1,7 @@
 //! The shared state: replaced by snapshots, patched by deltas, sent back with the next request.
 
+use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
 use hotseat_trace::FailureKind::{Limit, ProtocolError};
 use hotseat_trace::TracedConversation;
 use serde_json::{Value, json};
@@ -10,12 +10,9 @@ use super::fixture::{ConversationOutcome, TestConversation, run_turn_with};
 
 /// State after a turn with these events, as the next request sends it.
 fn state_after(first: Value, events: Vec<Value>) -> (Value, ConversationOutcome) {
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
-        match request.index {
-            0 => events.iter().cloned().fold(run, FakeRun::raw_event).finished(),
-            _ => run.finished(),
-        }
+    let agent = FakeAgent::with_run(move |run, request| match request.index {
+        0 => events.iter().cloned().fold(run, FakeRun::raw_event).finished(),
+        _ => run.finished(),
     });
     let told = TestConversation::new(&agent)
         .target(|target| target.state = first)

@@ -330,7 +330,7 @@ fn redirects_are_reported_not_followed() {
         let told = run_with_reply(move || FakeReply::status(status).header("location", &url));
         told.failed(
             AgentError,
-            &format!("redirects are not followed, set `endpoint` of the agent to {}", elsewhere.url()),
+            &format!("redirects are not followed, set `endpoint` of the agent to {elsewhere}"),
         );
     }
     assert_eq!(elsewhere.requests().len(), 0);
@@ -452,9 +452,8 @@ fn the_end_of_an_unknown_run_hides_no_later_call() {
 /// A72: the time before the first byte belongs to the turn.
 #[test]
 fn turn_lasts_from_request_to_end_of_run() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request).started().text("Hi.").finished().reply().first(ReplyStep::Pause(SHORT))
-    });
+    let agent =
+        FakeAgent::with_run(|run, _| run.text("Hi.").finished().reply().first(ReplyStep::Pause(SHORT)));
     let told = TestConversation::new(&agent).user_says("hi").run().passed();
     assert!(told.0.conversation.turns[0].duration() >= SHORT);
 }

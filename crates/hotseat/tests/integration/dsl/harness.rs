@@ -25,8 +25,7 @@ pub struct ExampleRun {
 /// The target of an agent over HTTP whose calls nothing shows.
 pub fn target_without_calls(agent: &FakeAgent) -> String {
     format!(
-        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n",
-        agent.url()
+        "target: {{ type: http, endpoint: '{agent}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n"
     )
 }
 

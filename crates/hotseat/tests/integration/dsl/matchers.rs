@@ -5,7 +5,6 @@ use std::path::Path;
 
 use hotseat::dsl::prelude::*;
 use hotseat::dsl::{DecideTopics, Matcher, ToolCallMatcher, TurnMatcher, one_of};
-use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
 use serde_json::json;
 
@@ -109,17 +108,15 @@ fn arguments_compare_as_written() {
 /// Arguments that are not JSON are unknown to functions, too.
 #[test]
 fn functions_do_not_decide_about_broken_arguments() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        FakeRun::for_request(request)
-            .started()
-            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"}))
+    let agent = FakeAgent::with_run(|run, _| {
+        run.raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"}))
             .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{\"amount\": 35"}))
             .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
             .text("Paid.")
             .finished()
     });
     let write = |folder: &Path| {
-        let project = format!("target: {{ endpoint: \"{}\" }}\n", agent.url());
+        let project = format!("target: {{ endpoint: \"{agent}\" }}\n");
         std::fs::write(folder.join("hotseat.yaml"), project).unwrap();
     };
     let ran = run_examples_in(write, &[], |s| {
@@ -407,9 +404,8 @@ fn calls_that_nothing_shows_cannot_be_read() {
 /// A tool of an MCP server of the test has the names that agents give it, whatever is compared.
 #[test]
 fn tools_of_servers_have_other_names() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let arguments = json!({"order": {"id": "o-1", "amount": 5}});
-        let run = FakeRun::for_request(request).started();
         if request.json().to_string().contains("remember") {
             return run.tool("c1", "mcp__bank__refund", &arguments, None).text("Paid before.").finished();
         }
@@ -418,8 +414,7 @@ fn tools_of_servers_have_other_names() {
         run.tool("c1", "mcp__bank__refund", &arguments, Some(result)).text("Paid.").finished()
     });
     let config = format!(
-        "target: {{ endpoint: '{}', headers: {{ x-bank: '${{MCP.bank.url}}' }} }}\nmcp: {{ bank: {{ type: mock, tools: [{{ name: refund, answers: [{{ content: paid }}] }}] }} }}\n",
-        agent.url()
+        "target: {{ endpoint: '{agent}', headers: {{ x-bank: '${{MCP.bank.url}}' }} }}\nmcp: {{ bank: {{ type: mock, tools: [{{ name: refund, answers: [{{ content: paid }}] }}] }} }}\n"
     );
     let write = |folder: &Path| fs::write(folder.join("hotseat.yaml"), config).unwrap();
     let ran = run_examples_in(write, &[], |s| {
