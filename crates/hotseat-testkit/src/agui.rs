@@ -159,6 +159,12 @@ impl FakeRequest {
         self.input().last_user_text()
     }
 
+    /// Parses the last user text as JSON; roles are asked so. Panics if it is not JSON.
+    pub fn last_user_json(&self) -> Value {
+        let text = self.last_user_text();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text:?} is not JSON: {error}"))
+    }
+
     /// [`RunAgentInput::user_texts`] of this request.
     pub fn user_texts(&self) -> Vec<String> {
         self.input().user_texts()
@@ -188,6 +194,11 @@ impl FakeAgent {
     pub fn with_text(text: impl Into<String>) -> FakeAgent {
         let text = text.into();
         FakeAgent::with_run(move |run, _| run.text(&text).finished())
+    }
+
+    /// Returns the last user text of each request so far. Panics as [`FakeRequest::input`].
+    pub fn user_texts(&self) -> Vec<String> {
+        self.requests().iter().map(FakeRequest::last_user_text).collect()
     }
 }
 

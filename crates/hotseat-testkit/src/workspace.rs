@@ -371,6 +371,32 @@ pub struct ProgramOutput {
 }
 
 impl ProgramOutput {
+    /// Asserts the exit code.
+    #[track_caller]
+    pub fn assert_code(&self, code: i32) {
+        assert_eq!(self.code, code, "{self}");
+    }
+
+    /// Asserts the exit code, and that stderr contains each of these texts.
+    #[track_caller]
+    pub fn assert_stderr(&self, code: i32, texts: &[&str]) {
+        self.assert_contains(code, &self.stderr, texts);
+    }
+
+    /// Asserts the exit code, and that stdout contains each of these texts.
+    #[track_caller]
+    pub fn assert_stdout(&self, code: i32, texts: &[&str]) {
+        self.assert_contains(code, &self.stdout, texts);
+    }
+
+    #[track_caller]
+    fn assert_contains(&self, code: i32, printed: &str, texts: &[&str]) {
+        assert_eq!(self.code, code, "{texts:?}\n{self}");
+        for text in texts {
+            assert!(printed.contains(text), "{text:?} is missing\n{self}");
+        }
+    }
+
     /// Replaces the parts that differ between runs, see [`REDACTIONS`](crate::REDACTIONS).
     pub fn redacted(&self) -> ProgramOutput {
         ProgramOutput {

@@ -56,12 +56,9 @@ fn address_of_the_command_line_belongs_to_the_tested_agent() {
         .suite("a", HELLO)
         .suite("red/b", &HELLO.replace("name: a", "name: b"));
     for arguments in [&["red"][..], &[]] {
-        let output = project.hotseat(&[&["test", "--endpoint", &fresh.url()], arguments].concat());
-        assert_eq!(output.code, 2, "{output}");
-        assert!(
-            output.stderr.contains("--endpoint is the address of agent `blue`, but cases test agent `red`"),
-            "{output}"
-        );
+        project
+            .hotseat(&[&["test", "--endpoint", &fresh.url()], arguments].concat())
+            .assert_stderr(2, &["--endpoint is the address of agent `blue`, but cases test agent `red`"]);
     }
     assert_eq!((request_counts(&agents), fresh.requests().len()), ((0, 0), 0));
     project.test(&["--endpoint", &fresh.url(), "a.test.yaml"]).assert_all_passed();
@@ -106,14 +103,12 @@ fn rejects_unknown_agent_names() {
         ("target: blue\n", &["list", "-n", "purple"], 4, "there are red, blue"),
         ("", &["test"], 2, "has several agents (red, blue) and no `target`"),
     ] {
-        let output = project(&agents, before).suite("a", HELLO).hotseat(args);
-        assert_eq!(output.code, code, "{output}");
-        assert!(output.stderr.contains(words), "{words}: {output}");
+        project(&agents, before).suite("a", HELLO).hotseat(args).assert_stderr(code, &[words]);
     }
-    let output = Project::with_agent(&echo_agent()).suite("a", HELLO).hotseat(&["test", "-n", "red"]);
-    assert_eq!(output.code, 4, "{output}");
-    assert!(output.stderr.contains("unknown agent `red`"), "{output}");
-    assert!(output.stderr.contains("define agents under `agents:` in the project file"), "{output}");
+    Project::with_agent(&echo_agent())
+        .suite("a", HELLO)
+        .hotseat(&["test", "-n", "red"])
+        .assert_stderr(4, &["unknown agent `red`", "define agents under `agents:` in the project file"]);
     let folder =
         Project::with_config("target: { endpoint: 'http://127.0.0.1:9/', folder: x }\n").suite("a", HELLO);
     let output = folder.hotseat(&["test"]);
@@ -132,9 +127,9 @@ fn unused_agent_needs_no_variables() {
     ))
     .suite("a", HELLO);
     project.test(&[]).assert_all_passed();
-    let output = project.hotseat(&["test", "-n", "there"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("environment variable `NOT_SET` is not set"), "{output}");
+    project
+        .hotseat(&["test", "-n", "there"])
+        .assert_stderr(2, &["environment variable `NOT_SET` is not set"]);
 }
 
 #[test]

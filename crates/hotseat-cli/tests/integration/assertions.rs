@@ -813,9 +813,7 @@ fn value() {
     let case = |id: &str, names: Value| json!({"id": id, "input": "go", "assertions": [of("tool_names", "contains", names)]});
     let cases = [case("all", json!(["forgotten", "book"])), case("one", json!(["book", "pay"]))];
     let agent = FakeAgent::start(booking_agent);
-    let tested = Project::with_agent(&agent)
-        .file("a.test.jsonl", &cases.map(|case| case.to_string()).join("\n"))
-        .test(&[]);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     assert_eq!(["all", "one"].map(|id| tested.case(id)["status"].clone()), ["passed", "failed"]);
     let negated = json!({"type": "value", "of": "tool_names", "contains": ["a", "b"], "negate": true});
     let negated = json!({"id": "a", "input": "go", "assertions": [negated]});
@@ -979,8 +977,7 @@ fn block_and_list_forms_are_equivalent() {
         json!({"id": "mixed", "input": "go", "assertions": [{"type": "contains", "value": "Done"}, {"tools": {"forbid": ["cancel"]}}, {"timing": {"max_duration_ms": 60000}}]}),
         json!({"id": "mixed fails", "input": "go", "assertions": [{"type": "contains", "value": "Done"}, {"tools": {"forbid": ["book"]}}]}),
     ];
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let tested = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n")).test(&[]);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     for (name, status) in
         [("block", "passed"), ("one", "passed"), ("mixed", "passed"), ("mixed fails", "failed")]
     {
@@ -1021,8 +1018,7 @@ fn informational_checks_do_not_affect_verdict() {
         // A soft time limit does not end a turn.
         json!({"id": "slow", "turns": [{"input": "go", "evaluate": {"timing": {"max_duration_ms": 1}}}]}),
     ];
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let tested = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n")).test(&["-v"]);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&["-v"]);
     let soft = tested.case("soft");
     assert_eq!(soft["status"], "passed");
     let passed: Vec<(&Value, &Value)> =
@@ -1561,10 +1557,10 @@ fn refuses_contradictions_in_one_list() {
     // Different limits, and assertions that add up.
     let list = json!([{"budget": {"max_tool_calls": 5}}, {"budget": {"max_tokens": 5}}, {"tools": {"forbid": ["a"]}}, {"tools": {"forbid": ["b"]}}]);
     let case = json!({"id": "a", "input": "go", "assert": list});
-    let output = Project::with_config("target:\n  endpoint: http://127.0.0.1:9/\n")
+    Project::with_config("target:\n  endpoint: http://127.0.0.1:9/\n")
         .file("a.test.jsonl", &case.to_string())
-        .hotseat(&["test", "--dry-run"]);
-    assert_eq!(output.code, 0, "{output}");
+        .hotseat(&["test", "--dry-run"])
+        .assert_code(0);
 }
 
 #[test]

@@ -316,12 +316,11 @@ connectors:
 #[test]
 fn rejects_invalid_budgets_and_prices_before_run() {
     let text = PROJECT.replace("input: 3", "input: -3");
-    let output = Project::with_config(&text)
+    Project::with_config(&text)
         .file("agent.sh", AGENT)
         .suite("a", "name: a\nturns: [{ user: hi }]\n")
-        .hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("`input` must be 0 or more"), "{output}");
+        .hotseat(&["test"])
+        .assert_stderr(2, &["`input` must be 0 or more"]);
     for (assert, words) in [
         ("{ budget: {} }", "`budget` asserts nothing"),
         ("{ budget: { max_token: 5 } }", "unknown key `max_token`"),

@@ -234,7 +234,7 @@ fn a_sequence_shows_missing_calls_first_and_blames_no_allowed_ones() {
 #[test]
 fn numbers_compare_by_value() {
     let agent = FakeAgent::with_run(|run, request| {
-        let amount: Value = serde_json::from_str(&request.last_user_text()).expect("an amount");
+        let amount = request.last_user_json();
         run.tool("c", "pay", &json!({ "amount": amount }), Some(json!("ok"))).text("Paid.").finished()
     });
     let note = "expected the number 3500, got the text \"3500\"";

@@ -4,14 +4,7 @@ use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use crate::common::{Project, TestRun, echo, echo_agent};
-
-/// Runs cases, one JSON value per line.
-#[track_caller]
-fn run_cases(agent: &FakeAgent, cases: &[Value]) -> TestRun {
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    Project::with_agent(agent).file("a.test.jsonl", &lines.join("\n")).test(&[])
-}
+use crate::common::{Project, echo, echo_agent};
 
 /// Request bodies that the agent received.
 fn request_bodies(agent: &FakeAgent) -> Vec<Value> {
@@ -147,9 +140,8 @@ fn file_error_stops_run_and_reports_line() {
 #[test]
 fn text_message_and_list_inputs_are_equivalent() {
     let agent = FakeAgent::start(echo);
-    run_cases(
-        &agent,
-        &[
+    Project::with_agent(&agent)
+        .cases(&[
             json!({"id": "text", "input": "x"}),
             json!({"id": "message", "input": {"role": "user", "content": "x"}}),
             json!({"id": "no role", "input": {"content": "x"}}),
@@ -158,9 +150,9 @@ fn text_message_and_list_inputs_are_equivalent() {
             json!({"id": "turn", "turns": [{"input": "x"}]}),
             json!({"id": "yaml key", "turns": [{"user": "x"}]}),
             json!({"id": "message in turn", "turns": [{"input": {"role": "user", "content": "x"}}]}),
-        ],
-    )
-    .assert_all_passed();
+        ])
+        .test(&[])
+        .assert_all_passed();
     let sent = request_bodies(&agent);
     assert_eq!(sent.len(), 8);
     for request in &sent {
@@ -184,13 +176,10 @@ fn history_is_sent_unchanged_in_one_request() {
         {"role": "user", "content": "No"},
     ]);
     let before: Vec<Value> = history.as_array().unwrap()[..6].to_vec();
-    let tested = run_cases(
-        &agent,
-        &[
-            json!({"id": "input", "input": history, "assertions": [{"type": "contains", "value": "No"}, {"type": "tool_called", "name": "book", "negate": true}]}),
-            json!({"id": "messages", "messages": before, "turns": [{"input": "No"}, {"input": "Bye"}]}),
-        ],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        json!({"id": "input", "input": history, "assertions": [{"type": "contains", "value": "No"}, {"type": "tool_called", "name": "book", "negate": true}]}),
+        json!({"id": "messages", "messages": before, "turns": [{"input": "No"}, {"input": "Bye"}]}),
+    ]).test(&[]);
     tested.assert_all_passed();
     let expected = [
         json!({"role": "system", "content": "Be brief."}),
@@ -224,12 +213,9 @@ fn repeated_history_calls_are_not_counted() {
         {"role": "tool", "tool_call_id": "c1", "content": "ok"},
         {"role": "user", "content": "Thanks"},
     ]);
-    let tested = run_cases(
-        &agent,
-        &[
-            json!({"id": "a", "input": history, "assertions": [{"type": "tool_sequence", "calls": []}, {"type": "equals", "value": "Done."}]}),
-        ],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        json!({"id": "a", "input": history, "assertions": [{"type": "tool_sequence", "calls": []}, {"type": "equals", "value": "Done."}]}),
+    ]).test(&[]);
     tested.assert_all_passed();
 }
 
@@ -439,25 +425,22 @@ fn agent_still_waiting_after_last_turn() {
         }
         case
     };
-    let tested = run_cases(
-        &agent,
-        &[
-            asks("multi", json!({"type": "multi_turn"})),
-            asks("skip", json!({"on_missing_input": "skip"})),
-            asks("fail", json!({"on_missing_input": "fail"})),
-            asks("end", json!({"type": "multi_turn", "on_missing_input": "end"})),
-            asks(
-                "end fails",
-                json!({"type": "multi_turn", "on_missing_input": "end", "final_assertions": [{"type": "contains", "value": "nowhere"}]}),
-            ),
-            asks("plain", json!({})),
-            asks("person", json!({"interactive": {"enabled": true}})),
-            asks("nobody", json!({"interactive": {"enabled": false}})),
-            json!({"id": "done", "type": "multi_turn", "turns": [{"input": "pay"}], "final_assertions": [{"type": "contains", "value": "EXP-1"}]}),
-            json!({"id": "answered", "type": "multi_turn", "turns": [{"input": "buy"}, {"input": "pay"}]}),
-            json!({"id": "nothing"}),
-        ],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        asks("multi", json!({"type": "multi_turn"})),
+        asks("skip", json!({"on_missing_input": "skip"})),
+        asks("fail", json!({"on_missing_input": "fail"})),
+        asks("end", json!({"type": "multi_turn", "on_missing_input": "end"})),
+        asks(
+            "end fails",
+            json!({"type": "multi_turn", "on_missing_input": "end", "final_assertions": [{"type": "contains", "value": "nowhere"}]}),
+        ),
+        asks("plain", json!({})),
+        asks("person", json!({"interactive": {"enabled": true}})),
+        asks("nobody", json!({"interactive": {"enabled": false}})),
+        json!({"id": "done", "type": "multi_turn", "turns": [{"input": "pay"}], "final_assertions": [{"type": "contains", "value": "EXP-1"}]}),
+        json!({"id": "answered", "type": "multi_turn", "turns": [{"input": "buy"}, {"input": "pay"}]}),
+        json!({"id": "nothing"}),
+    ]).test(&[]);
     for (name, status, kind) in [
         ("multi", "skipped", ""),
         ("skip", "skipped", ""),
@@ -522,7 +505,7 @@ fn reports_waiting_agent() {
         answers.iter().map(|(id, answer, _)| json!({"id": id, "input": answer.to_string()})).collect();
     cases.push(json!({"id": "tool", "input": "tool"}));
     cases.push(json!({"id": "state", "input": "state"}));
-    let tested = run_cases(&agent, &cases);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     let told = |id: &str| tested.case(id)["turns"][0]["awaiting_reason"].clone();
     for (id, _, reason) in answers {
         assert_eq!(told(id), *reason, "{id}");
@@ -543,14 +526,11 @@ fn reports_waiting_agent() {
 fn failed_turn_assertion_stops_conversation() {
     let agent = scripted(&[("1", "one"), ("2", "two"), ("3", "three")]);
     let turn = |input: &str, value: &str| json!({"input": input, "assertions": [{"type": "contains", "value": value}]});
-    let tested = run_cases(
-        &agent,
-        &[
-            json!({"id": "passes", "turns": [turn("1", "one"), turn("2", "two"), turn("3", "three")], "final_assertions": [{"type": "contains", "value": "three"}, {"type": "contains", "value": "one", "negate": true}]}),
-            json!({"id": "fails", "turns": [turn("1", "two"), turn("2", "two")], "final_assertions": [{"type": "contains", "value": "two"}]}),
-            json!({"id": "fails at the end", "turns": [turn("1", "one")], "final_assertions": [{"type": "contains", "value": "two"}]}),
-        ],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        json!({"id": "passes", "turns": [turn("1", "one"), turn("2", "two"), turn("3", "three")], "final_assertions": [{"type": "contains", "value": "three"}, {"type": "contains", "value": "one", "negate": true}]}),
+        json!({"id": "fails", "turns": [turn("1", "two"), turn("2", "two")], "final_assertions": [{"type": "contains", "value": "two"}]}),
+        json!({"id": "fails at the end", "turns": [turn("1", "one")], "final_assertions": [{"type": "contains", "value": "two"}]}),
+    ]).test(&[]);
     assert_eq!(tested.case("passes")["status"], "passed");
     assert_eq!(tested.case("passes")["total_turns"], 3);
     let failed = tested.case("fails");
@@ -576,23 +556,20 @@ fn checkpoints_follow_conversation_order() {
     let agent = scripted(&[("ab", "alpha beta"), ("a", "alpha"), ("b", "beta"), ("c", "gamma")]);
     let turns = |said: &[&str]| -> Vec<Value> { said.iter().map(|said| json!({"input": said})).collect() };
     let ordered = json!([checkpoint("second", &["first"], "beta"), checkpoint("first", &[], "alpha")]);
-    let tested = run_cases(
-        &agent,
-        &[
-            json!({"id": "same turn", "turns": turns(&["ab"]), "checkpoints": ordered}),
-            json!({"id": "in order", "turns": turns(&["a", "c", "b"]), "checkpoints": ordered}),
-            json!({"id": "wrong order", "turns": turns(&["b", "a"]), "checkpoints": ordered}),
-            json!({"id": "again", "turns": turns(&["b", "a", "b"]), "checkpoints": ordered}),
-            json!({"id": "optional", "turns": turns(&["a"]), "checkpoints": [
-                checkpoint("first", &[], "alpha"),
-                {"id": "extra", "required": false, "description": "nice to have", "assert": {"type": "contains", "value": "delta"}},
-            ]}),
-            json!({"id": "several at once", "turns": turns(&["a", "ab"]), "checkpoints": [
-                {"id": "both", "assertion": [{"type": "contains", "value": "alpha"}, {"type": "contains", "value": "beta"}]},
-            ]}),
-            json!({"id": "and final", "turns": turns(&["a"]), "checkpoints": [checkpoint("first", &[], "alpha")], "final_assertions": [{"type": "contains", "value": "beta"}]}),
-        ],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        json!({"id": "same turn", "turns": turns(&["ab"]), "checkpoints": ordered}),
+        json!({"id": "in order", "turns": turns(&["a", "c", "b"]), "checkpoints": ordered}),
+        json!({"id": "wrong order", "turns": turns(&["b", "a"]), "checkpoints": ordered}),
+        json!({"id": "again", "turns": turns(&["b", "a", "b"]), "checkpoints": ordered}),
+        json!({"id": "optional", "turns": turns(&["a"]), "checkpoints": [
+            checkpoint("first", &[], "alpha"),
+            {"id": "extra", "required": false, "description": "nice to have", "assert": {"type": "contains", "value": "delta"}},
+        ]}),
+        json!({"id": "several at once", "turns": turns(&["a", "ab"]), "checkpoints": [
+            {"id": "both", "assertion": [{"type": "contains", "value": "alpha"}, {"type": "contains", "value": "beta"}]},
+        ]}),
+        json!({"id": "and final", "turns": turns(&["a"]), "checkpoints": [checkpoint("first", &[], "alpha")], "final_assertions": [{"type": "contains", "value": "beta"}]}),
+    ]).test(&[]);
     let reached = |case: &str| -> Vec<(String, Value)> {
         let all = tested.case(case)["checkpoints"].as_array().unwrap();
         all.iter()
@@ -657,7 +634,7 @@ fn an_undecided_checkpoint_stays_open() {
         case("optional", ["null", "3"], false),
         case("certain", ["2", "3"], true),
     ];
-    let tested = run_cases(&agent, &cases);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     for id in ["later", "optional"] {
         assert_eq!(tested.case(id)["status"], "passed", "{id}: {}", tested.output);
     }
@@ -759,7 +736,7 @@ fn a_checkpoint_may_name_a_criterion() {
         ],
     });
     let agent = scripted(&[("a", "alpha"), ("b", "beta")]);
-    run_cases(&agent, &[case]).assert_all_passed();
+    Project::with_agent(&agent).cases(&[case]).test(&[]).assert_all_passed();
 }
 
 #[test]
@@ -785,15 +762,14 @@ fn file_errors_use_documented_messages() {
             _ => echo(request),
         }
     });
-    let tested = run_cases(
-        &agent,
-        &[
+    let tested = Project::with_agent(&agent)
+        .cases(&[
             json!({"id": "slow", "input": "hang", "timeout": "1s"}),
             json!({"id": "slow turn", "turns": [{"input": "hang", "timeout": "1s"}]}),
             json!({"id": "broken", "input": "break"}),
             json!({"id": "asserted", "input": "x", "assertions": [{"type": "contains", "value": "y"}]}),
-        ],
-    );
+        ])
+        .test(&[]);
     for (id, error, kind) in [
         ("slow", "timeout after 1s", "timeout"),
         ("slow turn", "timeout after 1s", "timeout"),
@@ -1026,7 +1002,7 @@ fn a_violated_prohibition_is_not_skipped() {
     );
     let cases: Vec<Value> =
         violated.iter().map(|(id, key, assertion)| case(id, key, assertion.clone())).chain([open]).collect();
-    let tested = run_cases(&agent, &cases);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     for (id, ..) in &violated {
         assert_eq!(tested.failure(id)["kind"], "assertion", "{id}: {}", tested.output);
     }

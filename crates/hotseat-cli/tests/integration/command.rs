@@ -2,7 +2,7 @@
 use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
 
-use crate::common::{Lifeline, Project, TestRun};
+use crate::common::{Lifeline, Project};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
 
@@ -30,15 +30,6 @@ fn answer_with_text(text: &str) -> String {
 fn received_messages(project: &Project) -> Vec<Value> {
     let seen = project.workspace.read("seen.jsonl");
     seen.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
-}
-
-#[track_caller]
-fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
-    let failure = tested.failure("a");
-    assert_eq!(failure["kind"], kind, "{failure:#}");
-    let message = failure["message"].as_str().unwrap_or_default();
-    assert!(message.contains(words), "{words:?} is not in {message:?}");
-    assert_eq!(tested.output.code, code, "{}", tested.output);
 }
 
 // Requests and answers.
@@ -445,20 +436,19 @@ fn reports_unknown_lines() {
         ),
     ] {
         let agent = format!("read -r message\ncat <<'END'\n{line}\nEND\nread -r message\n");
-        assert_failed(&script_project(&agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
+        script_project(&agent).suite("a", HELLO).test(&[]).assert_failed(1, "protocol_error", words);
     }
     let twice = answer_script(&[
         json!({"type": "tool_call", "id": "c", "name": "a", "result": 1}),
         json!({"type": "tool_result", "id": "c", "result": 2}),
     ]);
-    assert_failed(
-        &script_project(&twice).suite("a", HELLO).test(&[]),
+    script_project(&twice).suite("a", HELLO).test(&[]).assert_failed(
         1,
         "protocol_error",
         "which already has one",
     );
     let binary = "read -r message\nprintf '\\377\\376\\n'\nread -r message\n";
-    assert_failed(&script_project(binary).suite("a", HELLO).test(&[]), 1, "protocol_error", "not UTF-8");
+    script_project(binary).suite("a", HELLO).test(&[]).assert_failed(1, "protocol_error", "not UTF-8");
 }
 
 #[test]
@@ -473,7 +463,7 @@ fn early_exit_reports_exit_status() {
         ("read -r message\nprintf '{\"type\":\"te'\nexit 1\n", "is not JSON"),
         ("read -r message\nexec >&-\nsleep 1000\n", "the program closed its output without a single line"),
     ] {
-        assert_failed(&script_project(agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
+        script_project(agent).suite("a", HELLO).test(&[]).assert_failed(1, "protocol_error", words);
     }
 }
 
@@ -488,7 +478,7 @@ fn a_program_that_ends_while_its_child_runs_has_ended() {
         let tested = script_project(&agent)
             .suite("a", "name: a\nturns: [{ user: hello, timeout_ms: 30000 }]\n")
             .test(&[]);
-        assert_failed(&tested, 1, "protocol_error", words);
+        tested.assert_failed(1, "protocol_error", words);
     }
 }
 
@@ -502,7 +492,7 @@ fn a_turn_that_ends_for_calls_needs_one() {
         let tested =
             script_project(&answer_script(&[text.clone(), done.clone()])).suite("a", HELLO).test(&[]);
         let words = format!("the reply ends with finish_reason {reason} but has no tool call");
-        assert_failed(&tested, 1, "protocol_error", &words);
+        tested.assert_failed(1, "protocol_error", &words);
         let agent = answer_script(&[call.clone(), text.clone(), done]);
         script_project(&agent).suite("a", HELLO).test(&[]).assert_all_passed();
     }
@@ -512,8 +502,7 @@ fn a_turn_that_ends_for_calls_needs_one() {
 fn process_that_exited_between_turns_fails_next_turn() {
     let agent = "read -r message\necho '{\"type\":\"text\",\"text\":\"fine\"}'\necho '{\"type\":\"done\"}'\n";
     let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
-    assert_failed(
-        &script_project(agent).suite("a", suite).test(&[]),
+    script_project(agent).suite("a", suite).test(&[]).assert_failed(
         1,
         "protocol_error",
         "the program ended (exit status: 0)",
@@ -526,8 +515,7 @@ fn output_after_done_is_not_in_next_turn() {
     let agent = "read -r message\nprintf '%s\\n%s\\n%s\\n' '{\"type\":\"text\",\"text\":\"a\"}' '{\"type\":\"done\"}' '{\"type\":\"text\",\"text\":\"late\"}'\nread -r message\necho '{\"type\":\"done\"}'\nread -r message\n";
     let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
     let tested = script_project(agent).suite("a", suite).test(&[]);
-    assert_failed(
-        &tested,
+    tested.assert_failed(
         1,
         "protocol_error",
         "the program printed something after `done`: {\"type\":\"text\",\"text\":\"late\"}",
@@ -553,7 +541,7 @@ turns: [{ user: hello, assert: { tools: { forbid: [delete_everything] } } }]
 ";
     let project = script_project(&agent).suite("a", suite);
     let words = "the program printed something after `done`: {\"type\":\"tool_call\"";
-    assert_failed(&project.test(&["--record", "rec", "--trace", "trace.jsonl"]), 1, "protocol_error", words);
+    project.test(&["--record", "rec", "--trace", "trace.jsonl"]).assert_failed(1, "protocol_error", words);
     assert!(project.workspace.read("trace.jsonl").contains("\"conversation.failed\""));
     let again = project.hotseat(&["recheck", "last"]);
     assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
@@ -561,8 +549,8 @@ turns: [{ user: hello, assert: { tools: { forbid: [delete_everything] } } }]
     let again = project.hotseat(&["recheck", "last"]);
     assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
     let replayed = project.test(&["-n", "replay:rec", "--record", "rec2"]);
-    assert_failed(&replayed, 1, "protocol_error", words);
-    assert_failed(&project.test(&["-n", "replay:rec2"]), 1, "protocol_error", words);
+    replayed.assert_failed(1, "protocol_error", words);
+    project.test(&["-n", "replay:rec2"]).assert_failed(1, "protocol_error", words);
 }
 
 /// The agent waits for an answer that the test does not have.
@@ -574,7 +562,7 @@ fn output_after_a_question_that_skips_the_case_fails() {
     );
     let case = json!({"id": "a", "turns": [{"input": "hello"}], "on_missing_input": "skip"});
     let project = script_project(&agent).file("a.test.jsonl", &case.to_string());
-    assert_failed(&project.test(&[]), 1, "protocol_error", "printed something after `done`");
+    project.test(&[]).assert_failed(1, "protocol_error", "printed something after `done`");
     let again = project.hotseat(&["recheck", "last"]);
     assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
 }
@@ -601,7 +589,7 @@ fn output_soon_after_done_belongs_to_its_turn() {
 fn failures_include_last_stderr_lines() {
     let crash = "read -r message\necho 'Traceback: no such key KEY-123456' >&2\nexit 1\n";
     let tested = script_project(crash).suite("a", HELLO).test_in(&[("MY_SECRET", "KEY-123456")], &[]);
-    assert_failed(&tested, 1, "protocol_error", "the program ended (exit status: 1)");
+    tested.assert_failed(1, "protocol_error", "the program ended (exit status: 1)");
     let detail = tested.failure("a")["detail"].as_str().expect("a detail").to_string();
     assert!(
         detail.contains("standard error of the program:\nTraceback: no such key [redacted:ENV.MY_SECRET]"),
@@ -613,7 +601,7 @@ fn failures_include_last_stderr_lines() {
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: yes } }\n";
     let project = script_project(&wrong).suite("a", suite);
     let tested = project.test(&["-o", "summary.md"]);
-    assert_failed(&tested, 1, "assertion", "expected the agent to say something that matches /yes/");
+    tested.assert_failed(1, "assertion", "expected the agent to say something that matches /yes/");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("starting")));
     assert!(tested.output.stdout.contains("standard error of the program:"), "{}", tested.output);
     let summary = project.workspace.read("summary.md");
@@ -649,7 +637,7 @@ fn no_part_of_a_secret_is_shown_beside_json_or_where_a_text_is_cut() {
 fn error_line_is_an_agent_error() {
     let agent = answer_script(&[json!({"type": "error", "message": "out of stock", "code": "E7"})]);
     let project = script_project(&agent).suite("a", HELLO);
-    assert_failed(&project.test(&[]), 1, "agent_error", "the agent failed: out of stock (E7)");
+    project.test(&[]).assert_failed(1, "agent_error", "the agent failed: out of stock (E7)");
     let expected = "name: a\nturns: [{ user: hello, expect_error: { message: out of, code: ^E7$ } }]\n";
     script_project(&agent).suite("a", expected).test(&[]).assert_all_passed();
 }
@@ -678,7 +666,7 @@ fn one_done_may_follow_an_error() {
         let turns = tested.case("a")["turns"].clone();
         assert_eq!((&turns[1]["output"], &turns[2]["output"]), (&json!("fine"), &json!("fine")), "{first}");
     }
-    assert_failed(&run(&format!("({error}; {done}; {done}) | cat")), 1, "protocol_error", "");
+    run(&format!("({error}; {done}; {done}) | cat")).assert_failed(1, "protocol_error", "");
 }
 
 #[test]
@@ -686,13 +674,13 @@ fn silent_slow_and_endless_processes_time_out() {
     let tested = script_project_with("read -r message\nsleep 1000\n", "  idle_timeout_ms: 100\n")
         .suite("a", HELLO)
         .test(&[]);
-    assert_failed(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+    tested.assert_failed(1, "timeout", "the agent sent nothing for 100 ms");
     let chatter = "read -r message\nwhile :; do echo; sleep 0.01; done\n";
     let tested = script_project_with(chatter, "  timeout_ms: 200\n").suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    tested.assert_failed(1, "timeout", "the turn timed out after 200 ms");
     let endless = "read -r message\nhead -c 20000000 /dev/zero | tr '\\0' x\nsleep 1000\n";
     let tested = script_project(endless).suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 1, "protocol_error", "a line longer than 16777216 bytes");
+    tested.assert_failed(1, "protocol_error", "a line longer than 16777216 bytes");
     let asks =
         "read -r message\nwhile :; do echo '{\"type\":\"tool_call\",\"name\":\"t\"}'; read -r answer; done\n";
     let listed = "read -r message\necho '{\"type\":\"tool_call\",\"name\":\"t\",\"arguments\":[1],\"result\":1}'\necho '{\"type\":\"done\"}'\n";
@@ -721,8 +709,7 @@ fn silent_slow_and_endless_processes_time_out() {
     tested.assert_all_passed();
     assert_eq!(tested.case("a")["turns"][0]["output"], "large one two");
     let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
-    assert_failed(
-        &script_project(asks).suite("a", suite).test(&[]),
+    script_project(asks).suite("a", suite).test(&[]).assert_failed(
         1,
         "limit",
         "the agent made more than 25 requests to the client in one turn",
@@ -733,12 +720,12 @@ fn silent_slow_and_endless_processes_time_out() {
 fn reports_process_that_cannot_start() {
     let target = "target: { type: command, command: [./no-such-program] }\n";
     let tested = Project::with_config(target).suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 3, "unreachable", "the program `./no-such-program` cannot be started");
+    tested.assert_failed(3, "unreachable", "the program `./no-such-program` cannot be started");
     let stdout = tested.output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     let next = "Next: install the program of the agent, or correct its command in the project file";
     assert!(stdout.contains(next), "{}", tested.output);
     let tested = script_project_with("", "  cwd: nowhere\n").suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 3, "unreachable", "there is no folder");
+    tested.assert_failed(3, "unreachable", "there is no folder");
 }
 
 // Plain text.
@@ -770,17 +757,17 @@ fn plain_text_ends_with_the_program() {
 #[test]
 fn plain_text_process_fails_or_prints_nothing() {
     let tested = text_command("[sh, -c, 'echo half; echo broken >&2; exit 4']").suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 1, "agent_error", "the program failed (exit status: 4)");
+    tested.assert_failed(1, "agent_error", "the program failed (exit status: 4)");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("broken")));
     assert_eq!(tested.case("a")["turns"][0]["output"], "half");
     let expected = "name: a\nturns: [{ user: hello, expect_error: 'exit status: 4' }]\n";
     text_command("[sh, -c, 'echo broken >&2; exit 4']").suite("a", expected).test(&[]).assert_all_passed();
     let tested = text_command("['true']").suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 1, "protocol_error", "the agent's answer is empty: no text and no tool call");
+    tested.assert_failed(1, "protocol_error", "the agent's answer is empty: no text and no tool call");
     let tested = text_command("[sh, -c, 'sleep 1000']")
         .suite("a", "name: a\nturns: [{ user: hello, timeout_ms: 100 }]\n")
         .test(&[]);
-    assert_failed(&tested, 1, "timeout", "the turn timed out after 100 ms");
+    tested.assert_failed(1, "timeout", "the turn timed out after 100 ms");
 }
 
 #[test]
@@ -789,13 +776,12 @@ fn a_message_that_fits_no_argument_belongs_on_standard_input() {
         let case = json!({"id": "a", "name": "a", "input": said});
         let run = |command: &str| text_command(command).file("a.test.json", &case.to_string()).test(&[]);
         let tested = run("[echo, '{{message}}']");
-        assert_failed(
-            &tested,
+        tested.assert_failed(
             1,
             "test_error",
             "the message cannot be an argument of the program `echo {{message}}`",
         );
-        assert_failed(&tested, 1, "test_error", "send it on standard input: remove `{{message}}`");
+        tested.assert_failed(1, "test_error", "send it on standard input: remove `{{message}}`");
         run("[cat]").assert_all_passed();
     }
 }
@@ -823,10 +809,10 @@ fn rejects_conflicting_settings() {
             "`tools` require `protocol: json_lines`",
         ),
     ] {
-        let output =
-            Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(words), "{words}: {output}");
+        Project::with_config(&format!("target: {target}\n"))
+            .suite("a", HELLO)
+            .hotseat(&["test"])
+            .assert_stderr(2, &[words]);
     }
     let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
     let output = text_command("[cat]").suite("a", suite).hotseat(&["test"]);

@@ -1,7 +1,7 @@
 //! Comparison of two runs.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::completions::text_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -250,9 +250,7 @@ fn lists_incomparable_cases() {
     write_report(&folder, "one.json", &[]);
     folder.workspace.file("a.test.yaml", &case("pp"));
     write_report(&folder, "two.json", &[]);
-    let output = folder.hotseat(&["compare", "one.json", "two.json"]);
-    assert_eq!(output.code, 4, "{output}");
-    assert!(output.stdout.contains("nothing could be compared"), "{output}");
+    folder.hotseat(&["compare", "one.json", "two.json"]).assert_stdout(4, &["nothing could be compared"]);
 }
 
 #[test]
@@ -366,10 +364,12 @@ fn reads_reports_from_pipes() {
         "mkfifo one two; cat before.json > one & cat after.jsonl > two & '{HOTSEAT}' compare one two && \
          cat after.jsonl | '{HOTSEAT}' extract /dev/stdin -o results"
     );
-    let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
-    assert_eq!(output.code, 0, "{output}");
-    assert!(output.stdout.contains("cases:  1 in both and compared"), "{output}");
-    assert!(output.stdout.contains("1 file in results"), "{output}");
+    project
+        .workspace
+        .command("sh", &["-c", &script])
+        .timeout(TEST_TIMEOUT)
+        .run()
+        .assert_stdout(0, &["cases:  1 in both and compared", "1 file in results"]);
 }
 
 /// The third and the fourth run have attempts at one case only.
@@ -436,9 +436,7 @@ fn saved_runs_compare_like_their_reports() {
             }
             assert_eq!(of_kept, reported, "{suite}");
         }
-        let nowhere = project.hotseat(&["compare", "before.json", "ffffffff"]);
-        assert_eq!(nowhere.code, 2, "{nowhere}");
-        assert!(nowhere.stderr.contains("ffffffff"), "{nowhere}");
+        project.hotseat(&["compare", "before.json", "ffffffff"]).assert_stderr(2, &["ffffffff"]);
     }
 }
 
@@ -486,8 +484,7 @@ fn durations_below_jitter_of_machines_claim_nothing() {
 fn any_number_in_report_can_be_printed() {
     let report = usage_report(&[1]).replace("1.0", "1e30");
     let project = Project::empty().file("before.json", &report).file("after.json", &report);
-    let output = project.hotseat(&["compare", "before.json", "after.json"]);
-    assert_eq!(output.code, 0, "{output}");
+    project.hotseat(&["compare", "before.json", "after.json"]).assert_code(0);
 }
 
 #[test]
@@ -592,7 +589,7 @@ fn changed_functions_and_judges_are_noted() {
     let agent = echo_agent();
     let judge = FakeAgent::start(|_: &FakeRequest| {
         let answer = json!({"reasoning": "It is.", "satisfied": true});
-        complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
+        text_reply(&answer.to_string())
     });
     let connector = format!("{{ type: openai, base_url: '{judge}v1', model: small, stream: false }}");
     let project = Project::with_config(&format!(
@@ -649,8 +646,7 @@ fn unreadable_results_are_errors_with_their_place() {
     for report in ["{\"results\": [3]}", later] {
         project.workspace.file("bad.json", report);
         let extracted = project.hotseat(&["extract", "bad.json", "-o", "out"]);
-        assert_eq!(extracted.code, 2, "{extracted}");
-        assert!(extracted.stderr.contains("help: "), "{extracted}");
+        extracted.assert_stderr(2, &["help: "]);
         assert!(!extracted.stderr.contains("struct"), "{extracted}");
     }
 }

@@ -1,7 +1,7 @@
 //! Language models defined in the project file and the agents that use them.
 use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent};
 use crate::openai::{FAILURE_REASONS, PROVIDER_ERRORS, failing_streams, harmless_stream, usage_elsewhere};
-use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
+use hotseat_testkit::completions::{ChatCompletion, chunk, text_reply};
 use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
 
@@ -136,13 +136,10 @@ fn chosen_model_persists_for_conversation() {
 fn rejects_unknown_connector_before_run() {
     let case =
         json!({"id": "a", "turns": [{"input": "1"}, {"input": "2", "options": {"connector": "quite"}}]});
-    let output = project().file("a.test.json", &case.to_string()).hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("unknown connector `quite`"), "{output}");
-    assert!(
-        output.stderr.contains("did you mean `quiet`?") && output.stderr.contains("a.test.json:1:"),
-        "{output}"
-    );
+    project()
+        .file("a.test.json", &case.to_string())
+        .hotseat(&["test"])
+        .assert_stderr(2, &["unknown connector `quite`", "did you mean `quiet`?", "a.test.json:1:"]);
     let output = project().suite("a", HELLO).hotseat(&["test", "-c", "lout"]);
     assert!(output.code == 2 && output.stderr.contains("did you mean `loud`?"), "{output}");
     // The command line overrides the case, so the connector of the case is not validated.
@@ -202,8 +199,7 @@ fn embedded_agent_rejects_other_options() {
         assert!(output.code == 2 && output.stderr.contains(words), "{words}\n{output}");
     }
     // Properties common to all embedded agents are not repeated.
-    let output = held(json!({"skip": {"history": true, "trace": false}}));
-    assert_eq!(output.code, 0, "{output}");
+    held(json!({"skip": {"history": true, "trace": false}})).assert_code(0);
 }
 
 #[test]
@@ -386,8 +382,7 @@ fn a_stream_that_ends_within_an_event_fails_the_turn() {
 /// Paths of servers often end with slashes, and a member that a server rejects can be left out.
 #[test]
 fn address_and_body_of_a_connector_fit_the_server() {
-    let server =
-        FakeAgent::start(|_| complete_reply(json!({"role": "assistant", "content": "Hello."}), "stop"));
+    let server = FakeAgent::start(|_| text_reply("Hello."));
     let connector =
         format!("{{ type: openai, base_url: '{server}v1//', model: m, extra: {{ stream_options: null }} }}");
     agent_with_tool(&connector).test(&[]).assert_all_passed();

@@ -42,7 +42,7 @@ fn expense_agent() -> FakeAgent {
 /// A simulated user that sends these messages and then reports its goal as achieved.
 fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
     FakeAgent::with_run(move |run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).expect("a question");
+        let told = request.last_user_json();
         let turn = told["turn_number"].as_u64().and_then(|turn| usize::try_from(turn).ok()).expect("a turn");
         let next = match script.get(turn - 1) {
             Some(said) => json!({"input": said, "goal_achieved": false, "reasoning": "it was asked for"}),

@@ -245,9 +245,12 @@ fn reports_run_that_cannot_be_saved() {
     assert!(says_so, "{listed}");
     // An unwritable report is an error.
     let script = format!("ulimit -f 40; exec '{HOTSEAT}' test --parallel 1 --no-store -o out.json");
-    let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("out.json"), "{output}");
+    project
+        .workspace
+        .command("sh", &["-c", &script])
+        .timeout(TEST_TIMEOUT)
+        .run()
+        .assert_stderr(3, &["out.json"]);
 }
 
 /// SQLite writes to a deleted file without an error.

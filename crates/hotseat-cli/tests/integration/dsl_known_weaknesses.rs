@@ -70,7 +70,7 @@ fn crashing_examples_do_not_lose_other_results() {
     }
     let lines = project.workspace.read("out/lines.jsonl");
     let page = project.workspace.read("out/page.html");
-    for result in tested.report["results"].as_array().unwrap() {
+    for result in tested.results() {
         let name = result["name"].to_string();
         assert!(lines.contains(&format!("\"name\":{name}")), "{name}: {lines}");
         assert!(page.contains(&name), "{name} is missing from the page");

@@ -176,16 +176,13 @@ fn refuses_tools_that_the_agent_executes() {
             "main",
         ),
     ] {
-        let output =
-            Project::with_config(&format!("target:\n  type: embedded\n  agent: agent.yaml\n{target}"))
-                .file("agent.yaml", &format!("name: Main\n{main}"))
-                .file("helper/agent.yaml", &format!("name: Helper\n{tool}"))
-                .file("script.yaml", "use: always\nrules: [{ reply: Done. }]\n")
-                .suite("a", case)
-                .hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(&format!("the agent `{by}` executes `refund` itself")), "{output}");
-        assert!(output.stderr.contains(place), "{output}");
+        Project::with_config(&format!("target:\n  type: embedded\n  agent: agent.yaml\n{target}"))
+            .file("agent.yaml", &format!("name: Main\n{main}"))
+            .file("helper/agent.yaml", &format!("name: Helper\n{tool}"))
+            .file("script.yaml", "use: always\nrules: [{ reply: Done. }]\n")
+            .suite("a", case)
+            .hotseat(&["test"])
+            .assert_stderr(2, &[&format!("the agent `{by}` executes `refund` itself"), place]);
     }
 }
 

@@ -34,8 +34,7 @@ fn env_file_sets_variables_and_is_redacted() {
     }
     assert!(run.report.to_string().contains("[redacted:ENV.WORD]"), "{}", run.report);
     // The real environment wins, and the file can be left out.
-    let other = project.command(&["test"]).env("WORD", "another-value").run();
-    assert_eq!(other.code, 0, "{other}");
+    project.command(&["test"]).env("WORD", "another-value").run().assert_code(0);
     assert_eq!(agent.requests()[1].header("x-word"), Some("another-value"));
     let without = project.hotseat(&["test", "--no-env-file"]);
     assert!(without.code == 2 && without.stderr.contains("AGENT_URL"), "{without}");
@@ -281,8 +280,7 @@ fn endpoint_replaces_the_address_of_the_tested_agent() {
     .suite("a", suite());
     let url = agent.url();
     for arguments in [&[][..], &["-n", "two"]] {
-        let output = project.hotseat(&[&["test", "--endpoint", &url], arguments].concat());
-        assert_eq!(output.code, 0, "{output}");
+        project.hotseat(&[&["test", "--endpoint", &url], arguments].concat()).assert_code(0);
     }
     assert_eq!(agent.requests()[0].header("x-key"), Some("k"));
     for (arguments, words) in [

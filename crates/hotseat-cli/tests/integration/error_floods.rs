@@ -75,8 +75,7 @@ fn a_recording_of_many_changes_of_a_large_state_takes_no_longer_than_the_run() {
     let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
     let took = |args: &[&str]| {
         let started = Instant::now();
-        let output = project.hotseat(args);
-        assert_eq!(output.code, 0, "{output}");
+        project.hotseat(args).assert_code(0);
         started.elapsed()
     };
     let alone = took(&["test"]);
@@ -97,8 +96,7 @@ fn a_check_of_calls_of_many_different_tools_takes_no_longer_than_the_run() {
         let suite = format!("name: a\nturns: [{{ user: hello, assert: {{ tools: {asserts} }} }}]\n");
         std::fs::write(file, suite).expect("the suite is written");
         let started = Instant::now();
-        let output = project.hotseat(&["test", "--no-store"]);
-        assert_eq!(output.code, code, "{output}");
+        project.hotseat(&["test", "--no-store"]).assert_code(code);
         started.elapsed()
     };
     let (alone, failed) = (took("{ forbid: [absent] }", 0), took("{ require: [absent] }", 1));

@@ -45,8 +45,7 @@ fn advice_about_cases_fits_the_format() {
         assert!(!output.stderr.contains("`---`") && !output.stderr.contains("document"), "{output}");
     }
     let list = format!(r#"[{{"suite": {{}}}}, {case}]"#);
-    let output = offline_project().file("a.test.json", &list).hotseat(&["test", "--dry-run"]);
-    assert_eq!(output.code, 0, "{output}");
+    offline_project().file("a.test.json", &list).hotseat(&["test", "--dry-run"]).assert_code(0);
 }
 
 #[test]
@@ -193,8 +192,7 @@ fn former_names_are_rejected_with_the_current_ones() {
     }
     // In the body of a test it is an error of the test.
     let output = script("", &format!("expect(agent).toHold({beside});"));
-    assert_eq!(output.code, 1, "{output}");
-    assert!(output.stdout.contains("it is called `with_tool_calls`"), "{output}");
+    output.assert_stdout(1, &["it is called `with_tool_calls`"]);
 }
 
 #[test]
@@ -905,9 +903,9 @@ fn rejects_unknown_report_extensions() {
     error: -o ./a.json is given twice
     ");
     // Cases are saved as JSON lines, which are no YAML.
-    let saved = project.hotseat(&["test", "--save", "first.yaml"]);
-    assert_eq!(saved.code, 2, "{saved}");
-    assert!(saved.stderr.contains("--save first.yaml: unknown extension, expected .jsonl"), "{saved}");
+    project
+        .hotseat(&["test", "--save", "first.yaml"])
+        .assert_stderr(2, &["--save first.yaml: unknown extension, expected .jsonl"]);
 }
 
 #[test]

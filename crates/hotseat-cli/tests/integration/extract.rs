@@ -18,10 +18,8 @@ fn reported() -> (FakeAgent, Project) {
         json!({"id": "a/../b", "name": "two <turns>", "turns": turns}),
         json!({"id": "a-b", "input": "hello"}),
     ];
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let project = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n"));
-    let run = project.hotseat(&["test", "-o", "out/report.json", "-o", "out/lines.jsonl"]);
-    assert_eq!(run.code, 1, "{run}");
+    let project = Project::with_agent(&agent).cases(&cases);
+    project.hotseat(&["test", "-o", "out/report.json", "-o", "out/lines.jsonl"]).assert_code(1);
     (agent, project)
 }
 
@@ -83,9 +81,7 @@ fn mistakes_have_words() {
         (&["out/report.json", "c"], "the report has no case `c`"),
         (&["nosuchrun"], "nosuchrun"),
     ] {
-        let output = project.hotseat(&[&["extract"], arguments].concat());
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(words), "{words}: {output}");
+        project.hotseat(&[&["extract"], arguments].concat()).assert_stderr(2, &[words]);
     }
     let cut = project.workspace.read("out/lines.jsonl");
     let end = cut.rfind("{\"type\":\"result\"").expect("a result") + 40;

@@ -282,8 +282,7 @@ fn default_simulator_is_used_by_unnamed_cases() {
         json!({"id": "multi", "type": "multi_turn", "input": "pay"}),
         json!({"id": "single", "type": "single_turn", "input": "pay"}),
     ];
-    let suite: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let project = project.file("a.test.jsonl", &suite.join("\n"));
+    let project = project.cases(&cases);
     let held = |tested: &TestRun| {
         ["plain", "turns", "multi", "single"].map(|id| {
             // A single-turn case has no list of turns.

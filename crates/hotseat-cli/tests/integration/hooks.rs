@@ -12,7 +12,7 @@ fn received_texts(project: impl FnOnce(Project) -> Project) -> Vec<String> {
     let agent = echo_agent();
     let tested = project(Project::with_agent(&agent)).test_in(&[("FROM_OUTSIDE", "outside")], &[]);
     tested.assert_all_passed();
-    agent.requests().iter().map(|request| request.last_user_text()).collect()
+    agent.user_texts()
 }
 
 // Before the conversation.
@@ -126,10 +126,9 @@ turns: [{ user: '${WHERE}' }]
         );
     // Independent of the working directory.
     for folder in [".", "deep/down"] {
-        let output = project.command(&["test", "--parallel", "1"]).cwd(folder).run();
-        assert_eq!(output.code, 0, "{output}");
+        project.command(&["test", "--parallel", "1"]).cwd(folder).run().assert_code(0);
     }
-    let said: Vec<String> = agent.requests().iter().map(|request| request.last_user_text()).collect();
+    let said = agent.user_texts();
     let root = project.workspace.root().display().to_string();
     let scripts = format!("{root}/scripts");
     assert_eq!(said, [root.clone(), scripts.clone(), root, scripts]);
@@ -179,9 +178,7 @@ turns: [{ user: '${BOTH}' }]
 fn first_hook_cannot_use_hook_variables() {
     let project = Project::with_agent(&echo_agent())
         .suite("a", "name: a\nhooks: [{ cmd: [echo, '${ID}'] }]\nturns: [{ user: hello }]\n");
-    let output = project.hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("variable `ID` is not defined"), "{output}");
+    project.hotseat(&["test"]).assert_stderr(2, &["variable `ID` is not defined"]);
 }
 
 // Output of hooks.
@@ -526,8 +523,7 @@ turns: [{{ user: 'I am ${{ID}}', assert: {{ text: {{ must_match: '^You said: I a
     let running = project.command(&["test", "-o", "out.json", "--parallel", "8"]).spawn();
     let requests = agent.wait_for_requests(CASES, crate::common::TEST_TIMEOUT);
     agent.release("all are here");
-    let output = running.wait();
-    assert_eq!(output.code, 0, "{output}");
+    running.wait().assert_code(0);
 
     let told = requests.iter().map(|request| {
         let n = request.json()["state"]["n"].as_u64();

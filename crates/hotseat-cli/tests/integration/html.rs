@@ -91,8 +91,7 @@ turns: [{ user: hello }]
 fn page_contains_report_and_events() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", SUITE);
-    let output = project.hotseat(&["test", "-o", "r.json", "-o", "pages/r.html", "--parallel", "1"]);
-    assert_eq!(output.code, 1, "{output}");
+    project.hotseat(&["test", "-o", "r.json", "-o", "pages/r.html", "--parallel", "1"]).assert_code(1);
     let report: Value = serde_json::from_str(&project.workspace.read("r.json")).expect("JSON");
     let page = ReportPage::from_report(&project, "pages/r.html");
 
@@ -143,8 +142,7 @@ fn page_escapes_untrusted_content() {
     let suite = json!({"id": HOSTILE, "name": HOSTILE, "tags": [HOSTILE], "metadata": {"k": HOSTILE},
         "turns": [{"user": HOSTILE, "assert": {"text": {"must_match": "<script>never</script>"}}}]});
     let project = Project::with_agent(&agent).file("a.test.jsonl", &suite.to_string());
-    let output = project.hotseat(&["test", "-o", "r.html", "-o", "r.json"]);
-    assert_eq!(output.code, 1, "{output}");
+    project.hotseat(&["test", "-o", "r.html", "-o", "r.json"]).assert_code(1);
     let page = ReportPage::from_report(&project, "r.html");
     let report: Value = serde_json::from_str(&project.workspace.read("r.json")).expect("JSON");
 
@@ -188,8 +186,9 @@ fn page_hides_internals_of_embedded_agents() {
     let project = Project::empty();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/hotseat.yaml");
     let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/expense.test.yaml");
-    let output = project.hotseat(&["test", "--config", example, suite, "--run", "drafted,", "-o", "r.html"]);
-    assert_eq!(output.code, 0, "{output}");
+    project
+        .hotseat(&["test", "--config", example, suite, "--run", "drafted,", "-o", "r.html"])
+        .assert_code(0);
     let attempt = &ReportPage::from_report(&project, "r.html").data["case-0"]["attempts"][0];
     let events = attempt["events"].as_array().expect("events");
     assert!(attempt["left_out"].as_u64() > Some(20), "{}", attempt["left_out"]);
@@ -243,7 +242,5 @@ fn page_has_conversations_with_called_agents_in_their_calls() {
 fn reports_unwritable_page() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", SUITE).file("taken", "");
-    let output = project.hotseat(&["test", "-o", "taken/r.html"]);
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("cannot write taken/r.html"), "{output}");
+    project.hotseat(&["test", "-o", "taken/r.html"]).assert_stderr(3, &["cannot write taken/r.html"]);
 }

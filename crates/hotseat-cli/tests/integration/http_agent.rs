@@ -32,15 +32,6 @@ fn run_with_answer(map: &str, answer: Value) -> TestRun {
     project(&server, &mapping_settings(map)).suite("a", HELLO).test(&[])
 }
 
-#[track_caller]
-fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
-    let failure = tested.failure("a");
-    assert_eq!(failure["kind"], kind, "{failure:#}");
-    let message = failure["message"].as_str().unwrap_or_default();
-    assert!(message.contains(words), "{words:?} is not in {message:?}");
-    assert_eq!(tested.output.code, code, "{}", tested.output);
-}
-
 // Requests.
 
 #[test]
@@ -293,7 +284,7 @@ fn carries_server_assigned_id() {
 
     let forgets = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "one"})));
     let tested = project(&forgets, more).suite("a", suite).test(&[]);
-    assert_failed(&tested, 1, "protocol_error", "`map.conversation_id` ($.session.id) selects nothing");
+    tested.assert_failed(1, "protocol_error", "`map.conversation_id` ($.session.id) selects nothing");
 }
 
 /// A server that knows its conversations by a cookie would otherwise see a new one in every turn.
@@ -416,7 +407,7 @@ fn a_reply_that_ends_for_calls_needs_one() {
     let map = "{ reply: $.reply, finish_reason: $.why, tool_calls: { path: $.calls } }";
     let answer = |calls: Value| json!({"reply": "One moment.", "why": "tool_calls", "calls": calls});
     let words = "the reply ends with finish_reason tool_calls but has no tool call";
-    assert_failed(&run_with_answer(map, answer(json!([]))), 1, "protocol_error", words);
+    run_with_answer(map, answer(json!([]))).assert_failed(1, "protocol_error", words);
     let call = json!([{"name": "pay", "arguments": {}, "result": "ok"}]);
     run_with_answer(map, answer(call)).assert_all_passed();
     let step = json!({"delta": "One moment.", "why": "tool_calls"});
@@ -428,10 +419,10 @@ fn a_reply_that_ends_for_calls_needs_one() {
         project(&server, &settings).suite("a", HELLO).test(&[])
     };
     for last in [json!(null), json!("stop")] {
-        assert_failed(&run(vec![step.clone(), end(last)]), 1, "protocol_error", words);
+        run(vec![step.clone(), end(last)]).assert_failed(1, "protocol_error", words);
     }
     let more = json!({"delta": " Paid."});
-    assert_failed(&run(vec![step.clone(), more.clone(), end(json!(null))]), 1, "protocol_error", words);
+    run(vec![step.clone(), more.clone(), end(json!(null))]).assert_failed(1, "protocol_error", words);
     run(vec![step, more, end(json!("stop"))]).assert_all_passed();
 }
 
@@ -574,7 +565,7 @@ fn every_selected_sign_and_reason_counts() {
     }
     let wrong = json!({"reply": "Hm", "steps": [{"waits": false}, {"waits": "yes"}]});
     let tested = run_with_answer("{ reply: $.reply, awaiting: '$.steps[*].waits' }", wrong);
-    assert_failed(&tested, 1, "protocol_error", "selects the text \"yes\"");
+    tested.assert_failed(1, "protocol_error", "selects the text \"yes\"");
     let map = "{ reply: $.delta, done: { path: '$.states[*]', equals: end } }";
     let server = FakeAgent::start(|_| sse(&[json!({"delta": "Hello.", "states": ["sent", "end"]})]));
     let settings = format!("{}  stream: sse\n", mapping_settings(map));
@@ -749,7 +740,7 @@ fn calls_of_earlier_turns_are_not_made_again() {
             let answers = [state(&[call(id, 5)]), state(&[call(id, 5), call("call_new", 6)])];
             let tested = run(suite, stream, answers);
             let words = format!("the answer repeats call `{id}` of turn 1: let `map.tool_calls` select only");
-            assert_failed(&tested, 1, "protocol_error", &words);
+            tested.assert_failed(1, "protocol_error", &words);
         }
         // Counters of servers begin again, and some ids are the names of tools.
         for id in ["call_0", "1", "tool-1", "pay"] {
@@ -765,7 +756,7 @@ fn calls_of_earlier_turns_are_not_made_again() {
         run(suite, stream, counted).assert_all_passed();
         let gap = [state(&[call("call_2", 5)]), state(&[call("call_0", 4), call("call_2", 5)])];
         let words = "the answer repeats call `call_2` of turn 1";
-        assert_failed(&run(suite, stream, gap), 1, "protocol_error", words);
+        run(suite, stream, gap).assert_failed(1, "protocol_error", words);
         let tested = run(suite, stream, [state(&[call("call_abc", 5)]), state(&[call("call_abc", 6)])]);
         tested.assert_all_passed();
     }
@@ -779,7 +770,7 @@ fn calls_of_earlier_turns_are_not_made_again() {
         _ => ndjson(&repeated),
     });
     let tested = project(&server, &settings(true)).suite("a", suite).test(&[]);
-    assert_failed(&tested, 1, "protocol_error", "the answer repeats call `call_abc` of turn 1");
+    tested.assert_failed(1, "protocol_error", "the answer repeats call `call_abc` of turn 1");
 }
 
 /// Entries of one list are different calls, unless one adds to the other.
@@ -875,7 +866,7 @@ fn rejects_invalid_streams() {
             "the agent failed: an event named `error`",
         ),
     ] {
-        assert_failed(&run_with_stream(form, reply), 1, kind, words);
+        run_with_stream(form, reply).assert_failed(1, kind, words);
     }
     let whole = run_with_stream("sse", FakeReply::json(200, &piece("Hello")));
     let detail = whole.failure("a")["detail"].to_string();
@@ -919,18 +910,17 @@ fn reports_missing_or_mistyped_path_values() {
         ),
         (json!({"reply": "x", "id": {}}), "`map.conversation_id` ($.id) selects an object"),
     ] {
-        assert_failed(&run_with_answer(simple, answer), 1, "protocol_error", words);
+        run_with_answer(simple, answer).assert_failed(1, "protocol_error", words);
     }
     let each = "{ reply: $.reply, tool_calls: \"$.calls[*]\" }";
-    assert_failed(
-        &run_with_answer(each, json!({"reply": "x", "calls": "none"})),
+    run_with_answer(each, json!({"reply": "x", "calls": "none"})).assert_failed(
         1,
         "protocol_error",
         "`map.tool_calls` ($.calls[*]) selects the text \"none\", expected a list of calls",
     );
     run_with_answer(each, json!({"reply": "x", "calls": null})).assert_all_passed();
     let tested = run_with_answer(each, json!({"reply": "x", "calls": [null]}));
-    assert_failed(&tested, 1, "protocol_error", "selects null, expected an object for each call");
+    tested.assert_failed(1, "protocol_error", "selects null, expected an object for each call");
     let tested = run_with_answer(simple, json!({"answer": "Hello from elsewhere"}));
     assert!(
         tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("Hello from elsewhere"))
@@ -942,7 +932,7 @@ fn keeps_calls_before_an_invalid_one() {
     let calls = json!([{"name": "delete", "arguments": {"all": true}}, {"nome": "x"}]);
     let tested =
         run_with_answer("{ reply: $.reply, tool_calls: $.calls }", json!({"reply": "Done", "calls": calls}));
-    assert_failed(&tested, 1, "protocol_error", "selects nothing in a tool call");
+    tested.assert_failed(1, "protocol_error", "selects nothing in a tool call");
     assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["name"], "delete");
 }
 
@@ -979,7 +969,7 @@ fn rejects_invalid_answers() {
     ];
     for (reply, kind, words) in cases {
         let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
-        assert_failed(&project(&server, SIMPLE).suite("a", HELLO).test(&[]), 1, kind, words);
+        project(&server, SIMPLE).suite("a", HELLO).test(&[]).assert_failed(1, kind, words);
         assert_eq!(server.requests().len(), 1);
     }
 }
@@ -993,8 +983,7 @@ fn reports_agent_errors() {
         (json!({"reason": "x"}), "the agent failed: {\"reason\":\"x\"}"),
         (json!(true), "the agent failed: true"),
     ] {
-        assert_failed(
-            &run_with_answer(map, json!({"reply": "Hello", "error": error})),
+        run_with_answer(map, json!({"reply": "Hello", "error": error})).assert_failed(
             1,
             "agent_error",
             words,
@@ -1012,20 +1001,15 @@ fn reports_agent_errors() {
 fn silent_slow_and_missing_servers_fail() {
     let silent = FakeAgent::start(|_| FakeReply::text(200, "{\"reply\"").hang());
     let tested = project(&silent, &format!("{SIMPLE}  idle_timeout_ms: 100\n")).suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+    tested.assert_failed(1, "timeout", "the agent sent nothing for 100 ms");
     let never = FakeAgent::start(|_| FakeReply::never());
     let tested = project(&never, &format!("{SIMPLE}  timeout_ms: 100\n")).suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 1, "timeout", "the turn timed out after 100 ms");
+    tested.assert_failed(1, "timeout", "the turn timed out after 100 ms");
     let target = format!(
         "target: {{ type: http, endpoint: '{}', body: {{ m: '{{{{message}}}}' }} }}\n",
         unreachable_address()
     );
-    assert_failed(
-        &Project::with_config(&target).suite("a", HELLO).test(&[]),
-        3,
-        "unreachable",
-        "cannot reach",
-    );
+    Project::with_config(&target).suite("a", HELLO).test(&[]).assert_failed(3, "unreachable", "cannot reach");
 }
 
 /// Requests are never sent twice, so a server has to announce that it closes its connections.
@@ -1047,7 +1031,7 @@ fn a_closed_connection_is_named() {
         });
         let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
         let tested = project(&server, SIMPLE).suite("a", suite).test(&[]);
-        assert_failed(&tested, 1, "protocol_error", words);
+        tested.assert_failed(1, "protocol_error", words);
         assert_eq!(server.requests().len(), failed + 1);
     }
 }
@@ -1057,8 +1041,7 @@ fn rejects_message_that_changes_url_target() {
     let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
     let target = format!("target: {{ type: http, method: GET, endpoint: '{server}a/{{{{message}}}}/b' }}\n");
     let suite = "name: a\nturns: [{ user: '..' }]\n";
-    assert_failed(
-        &Project::with_config(&target).suite("a", suite).test(&[]),
+    Project::with_config(&target).suite("a", suite).test(&[]).assert_failed(
         1,
         "test_error",
         "whose `.` or `..` segments change the path",
@@ -1072,8 +1055,7 @@ fn rejects_message_invalid_in_header() {
     let target =
         format!("target: {{ type: http, endpoint: '{server}', headers: {{ X-M: '{{{{message}}}}' }} }}\n");
     let suite = "name: a\nturns: [{ user: \"two\\nlines\" }]\n";
-    assert_failed(
-        &Project::with_config(&target).suite("a", suite).test(&[]),
+    Project::with_config(&target).suite("a", suite).test(&[]).assert_failed(
         1,
         "test_error",
         "header `x-m` expands to a value with a line end",
@@ -1129,10 +1111,10 @@ fn rejects_invalid_settings_before_sending() {
             "unknown key `tools`",
         ),
     ] {
-        let output =
-            Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(words), "{words}: {output}");
+        Project::with_config(&format!("target: {target}\n"))
+            .suite("a", HELLO)
+            .hotseat(&["test"])
+            .assert_stderr(2, &[words]);
     }
     let suite = "name: a\nstate: {}\nturns: [{ user: hello }]\n";
     let target = "target: { type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}' }\n";
@@ -1162,7 +1144,7 @@ fn an_answer_that_is_not_http_is_an_answer() {
         let target =
             format!("target: {{ type: http, endpoint: 'http://{address}/', body: '{{{{message}}}}' }}\n");
         let tested = Project::with_config(&target).suite("a", HELLO).test(&[]);
-        assert_failed(&tested, 1, "protocol_error", "sent an answer that cannot be read as HTTP: ");
+        tested.assert_failed(1, "protocol_error", "sent an answer that cannot be read as HTTP: ");
         server.join().expect("the server answers");
     }
 }
@@ -1178,8 +1160,7 @@ fn redacts_secrets_in_templates() {
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: impossible } }\n";
     let project = project(&server, &more).suite("a", suite);
     let tested = project.test_in(&[("PLAIN", secret)], &["-v", "--trace", "out/t.jsonl"]);
-    assert_failed(
-        &tested,
+    tested.assert_failed(
         1,
         "assertion",
         "expected the agent to say something that matches /impossible/, got",

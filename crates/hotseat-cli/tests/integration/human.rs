@@ -1,6 +1,6 @@
 //! Human input: at a terminal, through a pipe, and without any human.
 
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
 use crate::common::{Project, TEST_TIMEOUT, TestRun};
@@ -25,16 +25,12 @@ fn case(id: &str, more: Value) -> Value {
 }
 
 fn project(agent: &FakeAgent, cases: &[Value]) -> Project {
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    Project::with_agent(agent).file("a.test.jsonl", &lines.join("\n"))
+    Project::with_agent(agent).cases(cases)
 }
 
 /// Runs `hotseat test` with these lines on stdin.
 fn run_with_stdin(project: &Project, lines: impl AsRef<[u8]>, args: &[&str]) -> TestRun {
-    let output = project.command(&[&["test", "-o", "out.json"], args].concat()).stdin(lines).run();
-    crate::common::assert_no_panic(&output);
-    let report = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
-    TestRun { output, report }
+    project.test_with(args, |command| command.stdin(lines))
 }
 
 #[test]
@@ -191,9 +187,7 @@ fn human_at_terminal_sees_conversation_and_answers() {
     // An accidental key press is not an answer.
     running.type_line("");
     running.type_line("250, please");
-    let output = running.wait();
-    assert_eq!(output.code, 0, "{output}");
-    assert!(output.stdout.contains("PASSED"), "{output}");
+    running.wait().assert_stdout(0, &["PASSED"]);
 }
 
 /// What a human has typed when the time is up was meant for this case, not for the next one.
@@ -209,7 +203,7 @@ fn late_keys_answer_no_other_case() {
     running.type_line("250, please");
     let output = running.wait();
     assert!(output.code == 0 && output.stdout.contains("PASSED"), "{output}");
-    let said: Vec<String> = agent.requests().iter().map(FakeRequest::last_user_text).collect();
+    let said = agent.user_texts();
     assert_eq!(said, ["A dinner", "A dinner", "250, please"], "{output}");
 }
 

@@ -296,8 +296,7 @@ fn later_attempts_have_their_own_chat_id() {
     let server = http_server();
     let case = "name: a\nretries: 1\nturns: [{ user: hello, assert: { text: { must_match: never } } }]\n";
     let project = http_project(&server).suite("a", case).file("ctx.json", &context().to_string());
-    let output = project.hotseat(&["test", "--ctx", "ctx.json"]);
-    assert_eq!(output.code, 1, "{output}");
+    project.hotseat(&["test", "--ctx", "ctx.json"]).assert_code(1);
     let ids = |body: Value| [body["id"].clone(), body["ctx"]["chat_id"].clone()];
     let sent: Vec<[Value; 2]> = server.requests().iter().map(|request| ids(request.json())).collect();
     assert_eq!(json!(sent), json!([["chat-7", "chat-7"], ["chat-7-2", "chat-7-2"]]));

@@ -95,8 +95,7 @@ fn lone_surrogates_are_replaced() {
     let cut = r#"[{"role": "user", "content": "Hi \ude00"}, {"role": "assistant", "content": "Cut \ud83d"}]"#;
     let whole = r#"[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "\ud83d\ude00"}]"#;
     let project = Project::empty().file("a.jsonl", &format!("{good}\n{cut}\n{whole}\n"));
-    let output = run_import(&project, &["a.jsonl", "-o", "out"]);
-    assert_eq!(output.code, 0, "{output}");
+    run_import(&project, &["a.jsonl", "-o", "out"]).assert_code(0);
     assert_eq!(cases(&project, "out/a.test.jsonl")[1]["turns"], json!([{"user": "Hi \u{FFFD}"}]));
     let tested = replay(&project, "out/a.test.jsonl");
     tested.assert_all_passed();
@@ -161,7 +160,7 @@ fn reads_several_file_formats() {
         let tested = replay(&project, &suite);
         tested.assert_all_passed();
         // Each case replays its own conversation.
-        for result in tested.report["results"].as_array().unwrap() {
+        for result in tested.results() {
             assert_eq!(result["turns"][0]["input"], result["turns"][0]["output"], "{name}");
         }
     }
@@ -259,7 +258,7 @@ fn imports_expectations_as_assertions() {
         let unknown = output.stdout.contains("--writes: no conversation calls or expects `cancel`\n");
         assert_eq!(unknown, flags.contains(&"pay,cancel"), "{output}");
         let tested = replay(&project, "out/four.test.jsonl");
-        for result in tested.report["results"].as_array().unwrap() {
+        for result in tested.results() {
             let name = result["name"].as_str().unwrap();
             assert_eq!(result["status"] == "passed", passing.contains(&name), "{flags:?} {name}: {result:#}");
             assert!(result["status"] == "passed" || result["failure"]["kind"] == "assertion", "{result:#}");

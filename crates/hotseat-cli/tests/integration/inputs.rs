@@ -1,7 +1,7 @@
 //! Input sources of `-i`: files, messages, generators and stdin; and roles that write reports.
 
 use hotseat_testkit::completions::complete_reply;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
 use crate::common::{Project, TEST_TIMEOUT, echo_agent, unreachable_address};
@@ -13,10 +13,6 @@ fn project(agents: &[(&str, String)]) -> Project {
         .map(|(name, url)| format!("  {name}: {{ endpoint: '{url}', description: 'Repeats' }}\n"))
         .collect();
     Project::with_config(&format!("agents:\n{agents}"))
-}
-
-fn assert_exit_code(output: &ProgramOutput, code: i32) {
-    assert_eq!(output.code, code, "{output}");
 }
 
 #[test]
@@ -42,7 +38,7 @@ fn message_prints_only_reply() {
         "It was sent.\n--- Tool Calls ---\nfind_order → OK (args: {\"id\":7})\n"
     );
     let failed = said("fail");
-    assert_exit_code(&failed, 1);
+    assert_eq!(failed.code, 1, "{failed}");
     assert!(failed.stdout.starts_with("error: the agent failed: out of order"), "{failed}");
     assert_eq!(agent.requests()[0].user_texts(), ["Hello, how are you?"]);
 
@@ -81,7 +77,7 @@ fn a_script_without_the_name_of_tests_is_refused_by_its_name() {
         let path = format!("tests/{name}");
         for args in [&[&*path][..], &["-i", &path], &["tests/*"], &[&format!("{path}:2")]] {
             let output = project.hotseat(&[&["test"], args].concat());
-            assert_exit_code(&output, 2);
+            assert_eq!(output.code, 2, "{output}");
             let words = format!("{path} is not run: the names of tests in TypeScript and JavaScript end in");
             let help = format!("rename it to `{renamed}`");
             assert!(output.stderr.contains(&words) && output.stderr.contains(&help), "{args:?}\n{output}");
@@ -102,7 +98,7 @@ fn rejects_invalid_input_sources() {
         (&["-i", "hello", "a.test.yaml"], "cannot be used with"),
     ] {
         let output = project.hotseat(&[&["test"], args].concat());
-        assert_exit_code(&output, 2);
+        assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     // The same misspelt path selects nothing, with and without `-i`.
@@ -116,7 +112,7 @@ fn rejects_invalid_input_sources() {
         (&["cass.test.yaml"], "did you mean `cases.test.yaml`?"),
     ] {
         let output = project.hotseat(&[&["test", "-n", "mock"], args].concat());
-        assert_exit_code(&output, 4);
+        assert_eq!(output.code, 4, "{output}");
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     assert_eq!(agent.requests().len(), 0);
@@ -128,10 +124,10 @@ fn accepts_every_input_flag_spelling() {
     let project = project(&[("mock", agent.url())])
         .file("some/cases.jsonl", "// one\n{\"id\": \"a\", \"input\": \"hi\", \"assertions\": [{\"type\": \"contains\", \"value\": \"hi\"}]}\n");
     for input in ["some/cases.jsonl", "./some/cases.jsonl", "@some/cases.jsonl"] {
-        assert_exit_code(&project.hotseat(&["test", "-n", "mock", "-i", input]), 0);
+        project.hotseat(&["test", "-n", "mock", "-i", input]).assert_code(0);
     }
     let absolute = project.workspace.path("some/cases.jsonl");
-    assert_exit_code(&project.hotseat(&["test", "-i", absolute.to_str().unwrap()]), 0);
+    project.hotseat(&["test", "-i", absolute.to_str().unwrap()]).assert_code(0);
     assert_eq!(agent.requests().len(), 4);
 }
 
@@ -161,7 +157,7 @@ fn generates_cases() {
     tested.assert_all_passed();
     assert_eq!(tested.count("total"), 3);
     assert_eq!(agent.requests().len(), 4);
-    let told: Value = serde_json::from_str(&generator.requests()[0].last_user_text()).unwrap();
+    let told = generator.requests()[0].last_user_json();
     for (key, value) in [
         ("test_mode", json!("generator")),
         ("target_agent", json!("mock")),
@@ -180,24 +176,16 @@ fn generated_cases_can_be_saved_and_rerun() {
     let project =
         with_simulator(project(&[("mock", agent.url()), ("gen", generator.url()), ("user", user.url())]));
     let printed = project.hotseat(&["test", "-i", "agents:gen", "-n", "mock", "--dry-run"]);
-    assert_exit_code(&printed, 0);
+    assert_eq!(printed.code, 0, "{printed}");
     assert_eq!(printed.stdout.lines().count(), 3, "{printed}");
-    let kept = project.hotseat(&[
-        "test",
-        "-i",
-        "agents:gen",
-        "-n",
-        "mock",
-        "--dry-run",
-        "-o",
-        "tests/generated.jsonl",
-    ]);
-    assert_exit_code(&kept, 0);
+    project
+        .hotseat(&["test", "-i", "agents:gen", "-n", "mock", "--dry-run", "-o", "tests/generated.jsonl"])
+        .assert_code(0);
     assert_eq!(project.workspace.read("tests/generated.jsonl"), printed.stdout);
     let third: Value = serde_json::from_str(printed.stdout.lines().nth(2).unwrap()).unwrap();
     assert_eq!(third["tags"], json!(["made-up"]), "nothing is lost");
     assert_eq!(agent.requests().len(), 0);
-    let told: Value = serde_json::from_str(&generator.requests()[0].last_user_text()).unwrap();
+    let told = generator.requests()[0].last_user_json();
     assert_eq!(told["count"], 5, "default number of cases");
 
     let tested = project.test(&["-i", "tests/generated.jsonl", "-n", "mock"]);
@@ -294,11 +282,11 @@ fn generated_cases_are_run() {
     );
     let project = project(&[("mock", agent.url()), ("skipped", skipped.url()), ("few", few.url())]);
     let output = project.hotseat(&["test", "-i", "agents:skipped", "-n", "mock"]);
-    assert_exit_code(&output, 3);
+    assert_eq!(output.code, 3, "{output}");
     assert!(output.stderr.contains("agents:skipped wrote a case with `skip`"), "{output}");
     assert!(agent.requests().is_empty());
     let output = project.hotseat(&["test", "-i", "agents:few?count=3", "-n", "mock"]);
-    assert_exit_code(&output, 0);
+    assert_eq!(output.code, 0, "{output}");
     assert!(output.stderr.contains("note: agents:few wrote 1 of 3 cases"), "{output}");
 }
 
@@ -324,11 +312,11 @@ fn failing_generators_end_run() {
         ("connectors:none", 2, "none"),
     ] {
         let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
-        assert_exit_code(&output, code);
+        assert_eq!(output.code, code, "{output}");
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     let without = project.hotseat(&["test", "-i", "agents:prose"]);
-    assert_exit_code(&without, 2);
+    assert_eq!(without.code, 2, "{without}");
     assert!(without.stderr.contains("no agent is selected for the generated cases"), "{without}");
     assert_eq!((agent.requests().len(), prose.requests().len()), (0, 1));
 }
@@ -338,8 +326,7 @@ fn interactive_conversation_can_be_saved() {
     let agent = echo_agent();
     let project = project(&[("mock", agent.url())]);
     let args = ["test", "-i", "-", "-n", "mock", "--interactive", "-o", "out.json", "--save", "saved.jsonl"];
-    let output = project.command(&args).stdin("hi\nbye\n").run();
-    assert_exit_code(&output, 0);
+    project.command(&args).stdin("hi\nbye\n").run().assert_code(0);
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
     let turns = report["results"][0]["turns"].as_array().unwrap();
     let said: Vec<&Value> = turns.iter().map(|turn| &turn["input"]).collect();
@@ -354,18 +341,17 @@ fn interactive_conversation_can_be_saved() {
 
     // What looks like a variable was text, and is text again.
     std::fs::remove_file(project.workspace.path("saved.jsonl")).unwrap();
-    let typed = project.command(&args).stdin("tell ${ENV.HOME} and ${x}\n").run();
-    assert_exit_code(&typed, 0);
+    project.command(&args).stdin("tell ${ENV.HOME} and ${x}\n").run().assert_code(0);
     project.test(&["-n", "mock", "-i", "saved.jsonl"]).assert_all_passed();
     let texts: Vec<String> =
         agent.requests().iter().skip(4).map(|request| request.last_user_text()).collect();
     assert_eq!(texts, ["tell ${ENV.HOME} and ${x}"; 2]);
 
     let empty = project.command(&["test", "-i", "-", "-n", "mock"]).stdin("").run();
-    assert_exit_code(&empty, 1);
+    assert_eq!(empty.code, 1, "{empty}");
     assert!(empty.stdout.contains("no initial input") && empty.stdout.contains("give a message"), "{empty}");
     let forbidden = project.command(&["test", "-i", "-", "-n", "mock", "--skip-interactive"]).run();
-    assert_exit_code(&forbidden, 2);
+    assert_eq!(forbidden.code, 2, "{forbidden}");
     assert!(forbidden.stderr.contains("drop one of them"), "{forbidden}");
 }
 
@@ -382,7 +368,7 @@ fn interactive_terminal_shows_new_output() {
     let seen = running.wait_for_stdout("Agent: You said: more\r\nYou> ");
     assert_eq!(seen.matches("Agent: You said: hello").count(), 1, "{seen}");
     running.type_line("/end");
-    assert_exit_code(&running.wait(), 0);
+    running.wait().assert_code(0);
 }
 
 #[test]
@@ -398,7 +384,7 @@ fn line_that_the_terminal_cuts_off_is_not_sent() {
     running.type_line(&"y".repeat(4_000));
     running.wait_for_stdout("Agent: You said: yyy");
     running.type_line("/end");
-    assert_exit_code(&running.wait(), 0);
+    running.wait().assert_code(0);
     let sent: Vec<usize> = agent.requests().iter().map(|request| request.last_user_text().len()).collect();
     assert_eq!(sent, [4_000]);
 }
@@ -418,7 +404,7 @@ fn cancelled_interactive_conversation_is_saved() {
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
     running.press_ctrl_c();
-    assert_exit_code(&running.wait(), 130);
+    running.wait().assert_code(130);
     let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
     assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "bye"}]));
 }
@@ -430,11 +416,11 @@ fn saved_cases_replace_no_content() {
     let project = project(&[("mock", agent.url())]).file("edited.jsonl", "{}\n").file("empty.jsonl", "");
     let save = |file| project.command(&["test", "-i", "-", "-n", "mock", "--save", file]).stdin("hi\n").run();
     let output = save("edited.jsonl");
-    assert_exit_code(&output, 3);
+    assert_eq!(output.code, 3, "{output}");
     assert!(output.stderr.contains("cannot write edited.jsonl: it has content"), "{output}");
     assert!(output.stderr.contains("choose another name, or delete the file"), "{output}");
     assert_eq!((project.workspace.read("edited.jsonl").as_str(), agent.requests().len()), ("{}\n", 0));
-    assert_exit_code(&save("empty.jsonl"), 0);
+    save("empty.jsonl").assert_code(0);
     assert!(project.workspace.read("empty.jsonl").contains("\"input\":\"hi\""));
 }
 
@@ -447,7 +433,7 @@ fn saved_case_includes_simulated_turns() {
     });
     let project =
         project(&[("mock", agent.url()), ("user", user.url())]).file("a.test.jsonl", &case.to_string());
-    assert_exit_code(&project.hotseat(&["test", "-n", "mock", "--save", "saved.jsonl"]), 0);
+    project.hotseat(&["test", "-n", "mock", "--save", "saved.jsonl"]).assert_code(0);
     let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
     assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "good bye"}]));
     assert_eq!((&saved["tags"], &saved["checkpoints"]), (&case["tags"], &case["checkpoints"]));
@@ -474,8 +460,7 @@ final_assertions: [{ type: goal, judge: 'agents:j' }]
     let saved = project.workspace.read("saved.test.jsonl");
     assert_eq!(saved.lines().count(), 3, "{output}{saved}");
     assert!(!saved.contains("simulate") && saved.contains(r#""goal":"${scenario.goal}""#), "{saved}");
-    let listed = project.hotseat(&["list", "-n", "mock", "saved.test.jsonl"]);
-    assert_eq!(listed.code, 0, "{listed}");
+    project.hotseat(&["list", "-n", "mock", "saved.test.jsonl"]).assert_code(0);
     let asked = user.requests().len();
     let again = project.test(&["-n", "mock", "--parallel", "1", "saved.test.jsonl"]);
     again.assert_all_passed();
@@ -501,7 +486,7 @@ turns: [{ user: 'hi ${scenario.name}', assert: [{ type: satisfy, criteria: polit
     let write = |suites: &[&str]| {
         project.hotseat(&[&["test", "-n", "mock", "--dry-run", "-o", "written.test.jsonl"], suites].concat())
     };
-    assert_exit_code(&write(&["a.test.yaml"]), 0);
+    write(&["a.test.yaml"]).assert_code(0);
     let run = project.test(&["-n", "mock", "written.test.jsonl"]);
     run.assert_all_passed();
     assert_eq!(run.report["summary"]["total"], 2, "{}", run.output);
@@ -519,12 +504,9 @@ fn role_can_write_report() {
     let (agent, writer) = (echo_agent(), FakeAgent::with_text("# All is well\n\u{1b}[31mred"));
     let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
     let project = project(&[("mock", agent.url()), ("rep", writer.url())]).file("a.test.jsonl", suite);
-    assert_exit_code(
-        &project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md", "-o", "out.json"]),
-        0,
-    );
+    project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md", "-o", "out.json"]).assert_code(0);
     assert_eq!(project.workspace.read("report.md"), "# All is well\n\u{1b}[31mred");
-    let told: Value = serde_json::from_str(&writer.requests()[0].last_user_text()).unwrap();
+    let told = writer.requests()[0].last_user_json();
     assert_eq!((&told["format"], &told["test_mode"]), (&json!("md"), &json!("reporter")));
     let own: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
     assert_eq!(told["report"]["results"][0]["id"], own["results"][0]["id"]);
@@ -542,7 +524,7 @@ fn errors_of_report_writers_keep_their_lines() {
     let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
     let project = project(&[("mock", agent.url())]).file("a.test.jsonl", suite).file("w.ts", script);
     let output = project.hotseat(&["test", "-n", "mock", "-r", "scripts:w.report"]);
-    assert_exit_code(&output, 3);
+    assert_eq!(output.code, 3, "{output}");
     let message = "error: scripts:w.report wrote no report: w.ts:2:13: Error: out of paper\n";
     assert!(output.stderr.contains(message), "{output}");
     assert!(output.stderr.contains("\n  2 |   throw new Error("), "{output}");
@@ -563,7 +545,7 @@ fn report_exists_if_report_writer_fails() {
     let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
     let project = project(&[("mock", agent.url()), ("rep", failing.url())]).file("a.test.jsonl", suite);
     let output = project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md"]);
-    assert_exit_code(&output, 3);
+    assert_eq!(output.code, 3, "{output}");
     assert!(output.stderr.contains("agents:rep wrote no report"), "{output}");
     let kept: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
     assert_eq!(kept["summary"]["passed"], 1);
@@ -576,10 +558,9 @@ fn report_exists_if_report_writer_fails() {
     let text = project.workspace.read("hotseat.yaml");
     project.workspace.file("hotseat.yaml", &(text + &connector));
     let output = project.hotseat(&["test", "-n", "mock", "-r", "connectors:cut", "-o", "cut.md"]);
-    assert_exit_code(&output, 3);
+    assert_eq!(output.code, 3, "{output}");
     assert!(output.stderr.contains("its answer was truncated at the length limit"), "{output}");
     assert!(!crate::common::exists(&project.workspace, "cut.md"));
-    let unknown = project.hotseat(&["test", "-n", "mock", "-r", "nobody", "-o", "report.md"]);
-    assert_exit_code(&unknown, 2);
+    project.hotseat(&["test", "-n", "mock", "-r", "nobody", "-o", "report.md"]).assert_code(2);
     assert_eq!(agent.requests().len(), 2, "nothing is run for a helper that there is not");
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::completions::text_reply;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
@@ -100,8 +100,7 @@ fn assert_runs_survive_kills(times: u64) {
         let after: Value =
             serde_json::from_str(&project.hotseat(&["runs", "--json"]).stdout).expect("one run");
         assert_eq!((&after["id"], &after["state"]), (&run["id"], &Value::from("ended")));
-        let again = project.hotseat(&["show", "-o", "again.json"]);
-        assert_eq!(again.code, 0, "{again}");
+        project.hotseat(&["show", "-o", "again.json"]).assert_code(0);
         let again = project.workspace.read("again.json").replace("again.json", "report.json");
         assert_eq!(again, project.workspace.read("report.json"));
         for result in &results {
@@ -160,14 +159,11 @@ fn interrupted_run_resumes() {
     running.interrupt();
     running.wait_for_stdout("no new cases");
     agent.release("open");
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
-    assert!(output.stderr.contains("runs the remaining cases"), "{output}");
+    running.wait().assert_stderr(130, &["runs the remaining cases"]);
     let listed = project.hotseat(&["runs"]);
     assert!(listed.stdout.contains("2 of 3 (interrupted)"), "{listed}");
 
-    let resumed = project.hotseat(&["resume", "-o", "out.json"]);
-    assert_eq!(resumed.code, 0, "{resumed}");
+    project.hotseat(&["resume", "-o", "out.json"]).assert_code(0);
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
     assert_eq!(
         (&report["summary"]["total"], &report["summary"]["passed"]),
@@ -186,9 +182,7 @@ fn changed_suites_cannot_be_resumed() {
         Project::with_agent(&agent).suite("a", &suite()).suite("b", &others[0]).suite("c", &others[1]);
     let project = interrupted_project(project);
     let refused = |words: &str| {
-        let resumed = project.hotseat(&["resume"]);
-        assert_eq!(resumed.code, 2, "{resumed}");
-        assert!(resumed.stderr.contains(words), "{words}: {resumed}");
+        project.hotseat(&["resume"]).assert_stderr(2, &[words]);
     };
     project.workspace.file("a.test.yaml", &suite().replace("must_match: good", "must_match: bad"));
     refused("the suite a.test.yaml has changed since run ");
@@ -227,7 +221,7 @@ fn changed_judging_configuration_cannot_be_resumed() {
         "import { word } from './word.ts';\nexport default (said: string) => said.includes(word);\n";
     let judge = FakeAgent::start(|_: &FakeRequest| {
         let answer = json!({"reasoning": "It is.", "satisfied": true});
-        complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
+        text_reply(&answer.to_string())
     });
     let connector = format!("{{ type: openai, base_url: '{judge}v1', model: small, stream: false }}");
     let judge =
@@ -290,8 +284,7 @@ fn pending_retry_is_resumed() {
     assert_eq!(project.hotseat(&["show", "last", "--export", "there.hotseat"]).code, 0);
     let there = project.hotseat(&["runs", "--store", "there.hotseat"]);
     assert!(there.stdout.contains("(interrupted)"), "what was written into a file knows it too: {there}");
-    let resumed = project.hotseat(&["resume", "-o", "out.json"]);
-    assert_eq!(resumed.code, 1, "{resumed}");
+    project.hotseat(&["resume", "-o", "out.json"]).assert_code(1);
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
     assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
     assert_eq!(agent.requests().len(), 2, "the first attempt is kept");

@@ -25,7 +25,7 @@ fn suite(name: &str, count: usize, keys: &str) -> String {
 
 /// Results of the cases of this agent.
 fn results_of_agent<'a>(tested: &'a TestRun, agent: &str) -> Vec<&'a Value> {
-    let results = tested.report["results"].as_array().expect("a list of results");
+    let results = tested.results();
     results
         .iter()
         .filter(|result| result["name"].as_str().is_some_and(|name| name.starts_with(agent)))
@@ -302,7 +302,7 @@ fn costly_schemas_and_paths_do_not_decide_other_verdicts() {
         .collect();
     let project = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n"));
     let tested = project.test(&[]);
-    let results = tested.report["results"].as_array().expect("results");
+    let results = tested.results();
     for result in results {
         let expected = if result["id"] == "good" { "passed" } else { "failed" };
         assert_eq!(result["status"], expected, "{result}");

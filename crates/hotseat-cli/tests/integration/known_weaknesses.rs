@@ -33,12 +33,6 @@ use serde_json::{Value, json};
 
 use crate::common::{Project, TestRun, echo_agent};
 
-/// Runs cases with an agent.
-fn run_cases(agent: &FakeAgent, cases: &[Value], args: &[&str]) -> TestRun {
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    Project::with_agent(agent).file("a.test.jsonl", &lines.join("\n")).test(args)
-}
-
 /// An agent that repeats the user text verbatim.
 fn echo_verbatim() -> FakeAgent {
     FakeAgent::with_run(|run, request| run.text(&request.last_user_text()).finished())
@@ -64,7 +58,7 @@ fn assertions_work_under_every_name_and_location() {
         let checkpoint = json!([{"id": "x", name: wrong[0]}]);
         cases.push(json!({"id": format!("checkpoint {name}"), "turns": [{"input": "hi"}], "checkpoints": checkpoint}));
     }
-    let tested = run_cases(&agent, &cases, &[]);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     for case in &cases {
         assert_eq!(status(&tested, case["id"].as_str().unwrap()), "failed", "{case}");
     }
@@ -141,9 +135,8 @@ fn tool_names_match_exactly_and_every_call_is_checked() {
             .finished()
     });
     let asserting = |id: &str, assertion: Value| json!({"id": id, "input": "x", "assertions": [assertion]});
-    let tested = run_cases(
-        &agent,
-        &[
+    let tested = Project::with_agent(&agent)
+        .cases(&[
             asserting("part", json!({"type": "tool_called", "name": "pay"})),
             asserting("whole", json!({"type": "tool_called", "name": "repay_loan"})),
             asserting(
@@ -155,9 +148,8 @@ fn tool_names_match_exactly_and_every_call_is_checked() {
                 json!({"type": "tool_result", "tool": "repay_loan", "result": {"status": "lost"}}),
             ),
             asserting("part of a result", json!({"type": "tool_result", "tool": "pay"})),
-        ],
-        &[],
-    );
+        ])
+        .test(&[]);
     for (case, expected) in [
         ("part", "failed"),
         ("whole", "passed"),
@@ -176,21 +168,17 @@ fn json_paths_follow_rfc_and_missing_is_not_null() {
     let said = r#"{"list": [{"n": 1}, {"n": 2}], "a key": true, "nothing": null, "count": 3}"#;
     let path = |id: &str, path: &str, value: Value| json!({"id": id, "input": said, "assertions": [{"type": "json_path", "path": path, "value": value}]});
     let kind = |id: &str, path: &str| json!({"id": id, "input": said, "assertions": [{"type": "type", "path": path, "value": "number"}]});
-    let tested = run_cases(
-        &agent,
-        &[
-            path("index", "$.list[0].n", json!(1)),
-            path("from the end", "$.list[-1].n", json!(2)),
-            path("filter", "$.list[?@.n > 1].n", json!(2)),
-            path("quoted", "$['a key']", json!(true)),
-            path("null", "$.nothing", Value::Null),
-            path("missing", "$.missing", Value::Null),
-            kind("type at a path", "$.count"),
-            kind("another type at a path", "$.list"),
-            json!({"id": "first of a list", "input": "[5, 6]", "assertions": [{"type": "json_path", "path": "$[0]", "value": 5}]}),
-        ],
-        &[],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        path("index", "$.list[0].n", json!(1)),
+        path("from the end", "$.list[-1].n", json!(2)),
+        path("filter", "$.list[?@.n > 1].n", json!(2)),
+        path("quoted", "$['a key']", json!(true)),
+        path("null", "$.nothing", Value::Null),
+        path("missing", "$.missing", Value::Null),
+        kind("type at a path", "$.count"),
+        kind("another type at a path", "$.list"),
+        json!({"id": "first of a list", "input": "[5, 6]", "assertions": [{"type": "json_path", "path": "$[0]", "value": 5}]}),
+    ]).test(&[]);
     for case in ["index", "from the end", "filter", "quoted", "null", "type at a path", "first of a list"] {
         assert_eq!(status(&tested, case), "passed", "{:#}", tested.case(case));
     }
@@ -225,7 +213,7 @@ fn expected_decides_beside_keys_without_assertions() {
             case
         })
         .collect();
-    let tested = run_cases(&echo_verbatim(), &cases, &[]);
+    let tested = Project::with_agent(&echo_verbatim()).cases(&cases).test(&[]);
     for (number, (more, expected)) in rows.iter().enumerate() {
         assert_eq!(status(&tested, &number.to_string()), *expected, "{more}");
     }
@@ -269,7 +257,7 @@ fn a_skip_does_not_hide_what_the_agent_did() {
             json!({"id": number.to_string(), "type": "multi_turn", "turns": [{"input": "hi"}], "assert": assert})
         })
         .collect();
-    let tested = run_cases(&agent, &cases, &[]);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     for (number, (assert, expected)) in rows.iter().enumerate() {
         assert_eq!(status(&tested, &number.to_string()), *expected, "{assert}");
     }
@@ -280,17 +268,13 @@ fn a_skip_does_not_hide_what_the_agent_did() {
 fn prose_is_not_data_and_embedded_data_is_found() {
     let agent = echo_verbatim();
     let path = |id: &str, said: &str| json!({"id": id, "input": said, "assertions": [{"type": "json_path", "path": "$.Note"}]});
-    let tested = run_cases(
-        &agent,
-        &[
-            path("prose", "Note: buy milk"),
-            path("whole", r#"{"Note": "buy milk"}"#),
-            path("fenced", "Here it is:\n```json\n{\"Note\": \"buy milk\"}\n```"),
-            path("in prose", "Here: {\"Note\": \"buy milk\"} as you wanted."),
-            json!({"id": "text", "input": "Note: buy milk", "assertions": [{"type": "type", "value": "string"}, {"type": "equals", "value": "Note: buy milk"}]}),
-        ],
-        &[],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        path("prose", "Note: buy milk"),
+        path("whole", r#"{"Note": "buy milk"}"#),
+        path("fenced", "Here it is:\n```json\n{\"Note\": \"buy milk\"}\n```"),
+        path("in prose", "Here: {\"Note\": \"buy milk\"} as you wanted."),
+        json!({"id": "text", "input": "Note: buy milk", "assertions": [{"type": "type", "value": "string"}, {"type": "equals", "value": "Note: buy milk"}]}),
+    ]).test(&[]);
     for (case, expected) in [
         ("prose", "failed"),
         ("whole", "passed"),
@@ -323,16 +307,12 @@ fn text_next_to_data_is_kept_unchanged() {
         _ => FakeRun::for_request(request).started().text(r#"{"html": "a & b <c>"}"#).finished(),
     });
     let contains = |id: &str, said: &str, value: Value| json!({"id": id, "input": said, "assertions": [{"type": "contains", "value": value}]});
-    let tested = run_cases(
-        &agent,
-        &[
-            contains("signs", "signs", json!("a & b <c>")),
-            contains("escaped", "signs", json!("\\u0026")),
-            contains("words", "both", json!("It is done.")),
-            json!({"id": "data", "input": "both", "assertions": [{"type": "json_path", "path": "$.status", "value": "ok"}]}),
-        ],
-        &[],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        contains("signs", "signs", json!("a & b <c>")),
+        contains("escaped", "signs", json!("\\u0026")),
+        contains("words", "both", json!("It is done.")),
+        json!({"id": "data", "input": "both", "assertions": [{"type": "json_path", "path": "$.status", "value": "ok"}]}),
+    ]).test(&[]);
     for (case, expected) in
         [("signs", "passed"), ("escaped", "failed"), ("words", "passed"), ("data", "passed")]
     {
@@ -353,8 +333,7 @@ fn hooks_are_found_for_any_agent_and_location() {
         &["test", "-i", "a.test.jsonl"][..],
         &["test", "-n", "two", "-i", "a.test.jsonl", "-u", "ada", "-t", "blue"],
     ] {
-        let output = project.command(args).cwd("deep/tests").run();
-        assert_eq!(output.code, 0, "{output}");
+        project.command(args).cwd("deep/tests").run().assert_code(0);
     }
     let log = project.workspace.read("log");
     let told: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -377,7 +356,7 @@ fn agent_receives_case_data_unchanged() {
         "metadata": {"scenario": "edge"}
     });
     let case = json!({"id": "a", "input": "hi", "metadata": {"owner": "me"}, "options": options});
-    run_cases(&agent, &[case], &[]).assert_all_passed();
+    Project::with_agent(&agent).cases(&[case]).test(&[]).assert_all_passed();
     let told = agent.requests()[0].json()["forwardedProps"]["options"].clone();
     for key in ["skip", "search", "mode"] {
         assert_eq!(told[key], options[key], "{told:#}");
@@ -406,8 +385,7 @@ fn limits_apply_inside_turns_and_judgements() {
         json!({"id": "judge", "input": "hi", "assertions": judged}),
         json!({"id": "next", "input": "hi"}),
     ];
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let tested = project.file("a.test.jsonl", &lines.join("\n")).test(&["--parallel", "1"]);
+    let tested = project.cases(&cases).test(&["--parallel", "1"]);
     for case in ["dynamic", "standard"] {
         assert_eq!(tested.case(case)["error"], "timeout after 300ms", "{:#}", tested.case(case));
     }
@@ -420,7 +398,7 @@ fn limits_apply_inside_turns_and_judgements() {
 fn parallel_cases_are_isolated() {
     let agent = echo_verbatim();
     let user = FakeAgent::with_run(|run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let told = request.last_user_json();
         run.text(&format!("I am {}", told["test_id"].as_str().unwrap())).finished()
     });
     let project = Project::with_config(&format!(
@@ -449,11 +427,11 @@ fn unselected_cases_are_not_counted_and_skipped_are_listed() {
     let case = |id: &str, value: &str| json!({"id": id, "input": "hi", "assertions": [{"type": "contains", "value": value}]});
     let left_out = json!({"id": "left out", "input": "hi", "skip": true});
     let cases = [case("good", "hi"), case("bad", "no"), case("good too", "hi"), left_out];
-    let chosen = run_cases(&agent, &cases, &["--run", "^good$"]);
+    let chosen = Project::with_agent(&agent).cases(&cases).test(&["--run", "^good$"]);
     assert_eq!((chosen.count("total"), chosen.count("passed"), chosen.count("skipped")), (1, 1, 0));
     assert_eq!(chosen.report["summary"]["pass_rate"], json!(100.0));
     assert!(chosen.output.stdout.contains("Pass Rate: 100.0%"), "{}", chosen.output);
-    let all = run_cases(&agent, &cases, &[]);
+    let all = Project::with_agent(&agent).cases(&cases).test(&[]);
     assert_eq!(status(&all, "left out"), "skipped");
     assert_eq!(
         (all.count("total"), all.count("passed"), all.count("failed"), all.count("skipped")),
@@ -486,11 +464,9 @@ fn large_files_are_validated_before_run() {
     }
     assert_eq!(agent.requests().len(), 0);
     let long = "人工智能和机器学习正在改变我们的世界。".repeat(60_000);
-    let tested = run_cases(
-        &agent,
-        &[json!({"id": "long", "input": long, "assertions": [{"type": "equals", "value": long}]})],
-        &[],
-    );
+    let tested = Project::with_agent(&agent)
+        .cases(&[json!({"id": "long", "input": long, "assertions": [{"type": "equals", "value": long}]})])
+        .test(&[]);
     tested.assert_all_passed();
     // Truncation happens between characters.
     assert!(!tested.output.stdout.contains('\u{FFFD}'), "{}", tested.output);
@@ -578,7 +554,7 @@ fn awaiting_signals_are_configurable() {
         case("declared", "{\"awaiting_input\": true}", words),
     ];
     let reasons = |tested: &TestRun| -> Vec<Value> {
-        let results = tested.report["results"].as_array().unwrap();
+        let results = tested.results();
         results.iter().map(|case| case["turns"][0]["awaiting_reason"].clone()).collect()
     };
     let asks = "tool_requires_confirmation";
@@ -612,7 +588,7 @@ fn questions_are_recognized_in_several_languages() {
         "¿Cuál es el importe?",
     ];
     let cases: Vec<Value> = asked.iter().map(|said| json!({"id": said, "input": said})).collect();
-    let tested = run_cases(&agent, &cases, &[]);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     for said in asked {
         assert_eq!(tested.case(said)["turns"][0]["awaiting_reason"], "content_is_question", "{said}");
     }

@@ -46,8 +46,7 @@ fn sighup_stops_run_gracefully() {
     send(&project, "-HUP", &running);
     running.wait_for_stdout("no new cases");
     project.workspace.file("go", "");
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
+    running.wait().assert_code(130);
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
     assert_eq!(report["results"][0]["status"], "passed", "{report:#}");
     assert_eq!(
@@ -68,8 +67,7 @@ fn ignored_sighup_stays_ignored() {
     wait_for(&project, "reached");
     send(&project, "-HUP", &running);
     project.workspace.file("go", "");
-    let output = running.wait();
-    assert_eq!(output.code, 0, "{output}");
+    running.wait().assert_code(0);
 }
 
 #[test]
@@ -77,8 +75,7 @@ fn detached_processes_end_with_their_starter() {
     // A server.
     let (project, alive) = start_script_agent(DAEMON);
     project.workspace.file("go", "");
-    let output = project.hotseat(&["test"]);
-    assert_eq!(output.code, 0, "{output}");
+    project.hotseat(&["test"]).assert_code(0);
     alive.wait_for_end();
     // A hook and a program agent.
     let agent = echo_agent();
@@ -120,12 +117,9 @@ fn next_run_ends_processes_of_killed_run() {
         let next = Lifeline::new(&project.workspace, "next");
         project.workspace.file("agent.sh", &project.workspace.read("agent.sh").replace("3>alive", "3>next"));
         project.workspace.file("go", "");
-        let output = project.hotseat(&["test"]);
-        assert_eq!(output.code, 0, "{output}");
-        assert!(
-            output.stderr.contains("was ended: a run that was killed had started it and left it"),
-            "{output}"
-        );
+        project
+            .hotseat(&["test"])
+            .assert_stderr(0, &["was ended: a run that was killed had started it and left it"]);
         alive.wait_for_end();
         next.wait_for_end();
         // One signal is enough.
@@ -200,9 +194,7 @@ fn run_leaves_servers_of_active_run_alone() {
     let (project, alive) = start_script_agent("exec 3>alive\nAGENT --port $PORT &\nwait\n");
     let running = project.command(&["test"]).spawn();
     wait_for(&project, "reached");
-    let output = project.hotseat(&["test"]);
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stdout.contains("did not start: http://"), "{output}");
+    project.hotseat(&["test"]).assert_stdout(3, &["did not start: http://"]);
     assert!(!alive.has_ended());
     project.workspace.file("go", "");
     assert_eq!(running.wait().code, 0);

@@ -1,6 +1,6 @@
 //! Hundreds of generated malformed answers of agents, judges and other roles: none produces a verdict, plain
 //! or negated.
-use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::completions::text_reply;
 use hotseat_testkit::malformed::{MalformedAnswer, MalformedKind, malformed_answers};
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
@@ -29,14 +29,10 @@ fn texts(all: &[MalformedAnswer]) -> Vec<String> {
 }
 
 #[track_caller]
-fn run_cases(project: Project, cases: &[Value], args: &[&str]) -> TestRun {
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let project = project.file("a.test.jsonl", &lines.join("\n"));
-    let args = [&["test", "-o", "report.json", "--parallel", "8"], args].concat();
-    let output = project.command(&args).timeout(crate::common::TEST_TIMEOUT * 4).run();
-    let report = std::fs::read_to_string(project.workspace.path("report.json"));
-    let report = report.unwrap_or_else(|error| panic!("{error}: {output}"));
-    TestRun { report: serde_json::from_str(&report).expect("a report"), output }
+fn run_cases(project: Project, cases: &[Value]) -> TestRun {
+    project
+        .cases(cases)
+        .test_with(&["--parallel", "8"], |command| command.timeout(crate::common::TEST_TIMEOUT * 4))
 }
 
 /// All assertions of all turns of a case.
@@ -44,10 +40,6 @@ fn assertions(case: &Value) -> impl Iterator<Item = &Value> {
     let of = |of: &Value| of["assertions"].as_array().cloned().unwrap_or_default();
     assert!(of(case).is_empty() || case["turns"].is_array(), "{case}");
     case["turns"].as_array().into_iter().flatten().flat_map(|turn| turn["assertions"].as_array()).flatten()
-}
-
-fn results(tested: &TestRun) -> &Vec<Value> {
-    tested.report["results"].as_array().expect("results")
 }
 
 #[test]
@@ -86,9 +78,9 @@ fn malformed_json_answer_passes_no_json_assertion() {
         "src/json.ts",
         "export const none = (output: string, input: any, expected: any, context: any) => context.response.json === null;",
     );
-    let tested = run_cases(project, &cases, &[]);
-    assert_eq!((tested.output.code, results(&tested).len()), (1, 2 * all.len()));
-    for result in results(&tested) {
+    let tested = run_cases(project, &cases);
+    assert_eq!((tested.output.code, tested.results().len()), (1, 2 * all.len()));
+    for result in tested.results() {
         assert_eq!(result["status"], "failed", "{result}");
         for assertion in assertions(result) {
             // The function reports that it received no JSON.
@@ -114,9 +106,9 @@ fn finds_single_json_value_in_prose() {
             json!({"id": place.to_string(), "turns": [{"input": format!("#{place}"), "assert": assert}]})
         })
         .collect();
-    let tested = run_cases(Project::with_agent(&agent), &cases, &[]);
+    let tested = run_cases(Project::with_agent(&agent), &cases);
     tested.assert_all_passed();
-    for (result, (_, place)) in results(&tested).iter().zip(answers) {
+    for (result, (_, place)) in tested.results().iter().zip(answers) {
         let found = assertions(result).next().expect("an assertion");
         assert_eq!(found["actual"], format!("\"ok\" {place}"));
     }
@@ -138,8 +130,8 @@ fn malformed_answer_has_no_fallback() {
         let assert = json!([{"type": "json_path", "path": "$.status", "value": "ok"}]);
         json!({"id": said, "turns": [{"input": said, "assert": assert}]})
     };
-    let tested = run_cases(Project::with_agent(&agent), &[case("words"), case("broken")], &[]);
-    let statuses: Vec<&Value> = results(&tested).iter().map(|result| &result["status"]).collect();
+    let tested = run_cases(Project::with_agent(&agent), &[case("words"), case("broken")]);
+    let statuses: Vec<&Value> = tested.results().iter().map(|result| &result["status"]).collect();
     assert_eq!(statuses, ["passed", "failed"]);
 }
 
@@ -164,7 +156,7 @@ fn malformed_judge_answer_is_judge_error() {
         let criterion = asked.split("# The criterion\n").nth(1).unwrap_or(asked);
         let text =
             &of_model[requested_number(criterion.split("#end").next().unwrap_or_default()) % of_model.len()];
-        complete_reply(json!({"role": "assistant", "content": text}), "stop")
+        text_reply(text)
     });
     let project = Project::with_config(&format!(
         "target: {{ endpoint: '{target}' }}\nagents: {{ judge: {{ endpoint: '{judge}' }} }}\nconnectors:\n  model: {{ type: openai, base_url: '{model}v1', model: m, stream: false }}\njudge: {{ use: connectors:model, retries: 0 }}\n"
@@ -178,9 +170,9 @@ fn malformed_judge_answer_is_judge_error() {
             })
         })
         .collect();
-    let tested = run_cases(project, &cases, &[]);
-    assert_eq!((tested.output.code, results(&tested).len()), (1, 2 * count), "{}", tested.output.stderr);
-    for result in results(&tested) {
+    let tested = run_cases(project, &cases);
+    assert_eq!((tested.output.code, tested.results().len()), (1, 2 * count), "{}", tested.output.stderr);
+    for result in tested.results() {
         assert_eq!(result["failure"]["kind"], "judge_error", "{result}");
         for assertion in assertions(result) {
             assert!(assertion["passed"] == false && assertion["error"].is_string(), "{assertion}");
@@ -191,7 +183,7 @@ fn malformed_judge_answer_is_judge_error() {
 /// A judge that returns the answer whose number is in its criteria.
 fn answering_judge(answers: Vec<String>) -> FakeAgent {
     FakeAgent::with_run(move |run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).expect("JSON");
+        let told = request.last_user_json();
         let text = &answers[requested_number(told["criteria"].as_str().expect("criteria"))];
         run.text(text).finished()
     })
@@ -216,7 +208,7 @@ fn malformed_judge_answer_errors_in_typescript() {
         ),
     );
     let tested = project.test(&["a_test.ts"]);
-    let result = &results(&tested)[0];
+    let result = &tested.results()[0];
     assert_eq!((&result["status"], tested.output.code), (&json!("failed"), 1), "{}", tested.output);
     let mut all = Vec::new();
     collect_assertions(result, &mut all);
@@ -248,7 +240,7 @@ fn malformed_simulator_answer_is_never_sent() {
     answers.extend(shapes.map(str::to_string));
     let count = answers.len();
     let user = FakeAgent::with_run(move |run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).expect("JSON");
+        let told = request.last_user_json();
         let text = &answers[requested_number(told["persona"].as_str().expect("a persona"))];
         run.text(text).finished()
     });
@@ -266,10 +258,10 @@ fn malformed_simulator_answer_is_never_sent() {
     let project = Project::with_config(&format!(
         "target: {{ endpoint: '{target}' }}\nagents: {{ user: {{ endpoint: '{user}' }} }}\n"
     ));
-    let tested = run_cases(project, &cases, &[]);
+    let tested = run_cases(project, &cases);
     assert_eq!(target.requests().len(), 0, "nothing is said to the agent");
-    assert_eq!(results(&tested).len(), count);
-    for result in results(&tested) {
+    assert_eq!(tested.results().len(), count);
+    for result in tested.results() {
         assert_eq!(result["failure"]["kind"], "simulator_error", "{result}");
     }
 }
@@ -284,7 +276,7 @@ fn truncated_generator_list_runs_nothing() {
         r#"{"cases": [{"id": "G1", "input": "hi"}], "cases": []}"#,
     ];
     let generator = FakeAgent::with_run(move |run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).expect("JSON");
+        let told = request.last_user_json();
         let text = all[usize::try_from(told["nth"].as_u64().expect("a number")).expect("small")];
         run.text(text).finished()
     });

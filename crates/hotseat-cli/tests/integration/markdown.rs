@@ -20,8 +20,7 @@ turns: [{ user: hello }]
 fn failures_include_checks_and_conversation() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", SUITE);
-    let output = project.hotseat(&["test", "-o", "r.md"]);
-    assert_eq!(output.code, 1, "{output}");
+    project.hotseat(&["test", "-o", "r.md"]).assert_code(1);
     let text = project.workspace.read("r.md");
     for part in [
         "## \u{274c} ",
@@ -41,8 +40,7 @@ fn failures_include_checks_and_conversation() {
 fn appends_to_step_summary() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", SUITE).file("summary.md", "before\n");
-    let output = project.command(&["test"]).env("GITHUB_STEP_SUMMARY", "summary.md").run();
-    assert_eq!(output.code, 1, "{output}");
+    project.command(&["test"]).env("GITHUB_STEP_SUMMARY", "summary.md").run().assert_code(1);
     let text = project.workspace.read("summary.md");
     assert!(text.starts_with("before\n## ") && text.contains("does not hold"), "{text}");
 }

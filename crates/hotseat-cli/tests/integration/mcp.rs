@@ -360,14 +360,16 @@ fn assertions_about_calls_that_nothing_shows_are_refused() {
         "type: claims, forbid: [prices]",
     ] {
         let suite = format!("name: a\nturns: [{{ user: hi, assert: {{ {assertion} }} }}]\n");
-        let output = Project::with_config(&target).suite("a", &suite).hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains("the agent's calls are not visible"), "{output}");
+        Project::with_config(&target)
+            .suite("a", &suite)
+            .hotseat(&["test"])
+            .assert_stderr(2, &["the agent's calls are not visible"]);
     }
     let trigger = "name: a\nclassify_topics: triggers\ntopics:\n  start: {}\n  paid: { triggers: [{ on_tool_call: pay }] }\ngraph: { start: paid, paid: start }\nturns: [{ user: hi }]\n";
-    let output = Project::with_config(&target).suite("a", trigger).hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("the agent's calls are not visible\n --> a.test.yaml:5"), "{output}");
+    Project::with_config(&target)
+        .suite("a", trigger)
+        .hotseat(&["test"])
+        .assert_stderr(2, &["the agent's calls are not visible\n --> a.test.yaml:5"]);
     let trigger = trigger.replace("pay", "charge_crad");
     let output = bank_project(&agent, &trigger).hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
@@ -1037,9 +1039,7 @@ fn a_call_after_the_end_of_a_turn_is_an_error() {
     let run = project.test(&[]);
     let words = ["the agent called charge_card of MCP server `bank` after turn 1 had ended"];
     run.assert_failure("a", "agent_error", &words);
-    let rechecked = project.hotseat(&["recheck", "last"]);
-    assert_eq!(rechecked.code, 1, "{rechecked}");
-    assert!(rechecked.stdout.contains(words[0]), "{rechecked}");
+    project.hotseat(&["recheck", "last"]).assert_stdout(1, &[words[0]]);
 }
 
 #[test]
@@ -1194,8 +1194,7 @@ fn a_replay_has_the_calls_and_faults_of_its_recording() {
         }
     }
     // Saved conversations are evaluated without the servers as well.
-    let rechecked = project.hotseat(&["recheck", "last"]);
-    assert_eq!(rechecked.code, 0, "{rechecked}");
+    project.hotseat(&["recheck", "last"]).assert_code(0);
 }
 
 /// The server refuses it, and no turn is left that could fail.
@@ -1258,9 +1257,10 @@ fn an_answer_that_clients_refuse_is_an_error_before_the_run() {
         }
     }
     let config = plain_target(&agent) + &tool("{ error: no }").replace("type: boolean", "type: bool");
-    let refused = Project::with_config(&config).suite("a", suite).hotseat(&["test"]);
-    assert_eq!(refused.code, 2, "{refused}");
-    assert!(refused.stderr.contains("this is not a JSON Schema: \"bool\" is not"), "{refused}");
+    Project::with_config(&config)
+        .suite("a", suite)
+        .hotseat(&["test"])
+        .assert_stderr(2, &["this is not a JSON Schema: \"bool\" is not"]);
     for answer in ["{ content: { found: true } }", "{ error: no }", "{ use: scripts:bank.find }"] {
         let run = project(answer).test(&[]);
         run.assert_all_passed();
@@ -1278,8 +1278,7 @@ turns: [{ user: 'Use ${MCP.bank.url}, please', assert: { text: { must_match: Hel
     let agent = plain_agent();
     let project = bank_project(&agent, suite);
     project.test(&["--record", "rec"]).assert_all_passed();
-    let again = project.hotseat(&["recheck", "last"]);
-    assert_eq!(again.code, 0, "{again}");
+    project.hotseat(&["recheck", "last"]).assert_code(0);
     project.test(&["-n", "replay:rec"]).assert_all_passed();
     let project = project.suite("a", &suite.replace("please", "now"));
     let changed = project.hotseat(&["recheck", "last"]);

@@ -122,12 +122,11 @@ fn the_tools_of_a_program_are_recorded_and_served_again() {
     let workspace = TestWorkspace::new();
     workspace.file("bank.json", MOCK);
     let served = ServedMcp::start(&workspace, &["bank.json"]);
-    let recorded = workspace
+    workspace
         .command(HOTSEAT, &["mcp", "record", "bank.mcp.jsonl", "--", HOTSEAT, "mcp", "bank"])
         .env("HOTSEAT_MCP", served.bridge_address("bank"))
-        .run();
-    assert_eq!(recorded.code, 0, "{recorded}");
-    assert!(recorded.stdout.contains("1 tool in bank.mcp.jsonl"), "{recorded}");
+        .run()
+        .assert_stdout(0, &["1 tool in bank.mcp.jsonl"]);
     let replayed = ServedMcp::start(&workspace, &["bank.mcp.jsonl"]);
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let answers = talk("replay", &replayed.bridge_address("replay"), &[list]);
@@ -183,8 +182,7 @@ fn only_a_recording_is_replaced_and_only_by_exchanges() {
     let words = "no request was recorded, so bank.mcp.jsonl was not written";
     assert!(empty.code == 0 && empty.stderr.contains(words), "{empty}");
     assert_eq!(workspace.read("bank.mcp.jsonl"), first);
-    let again = record_calls(&workspace, "bank.mcp.jsonl", 2);
-    assert_eq!(again.code, 0, "{again}");
+    record_calls(&workspace, "bank.mcp.jsonl", 2).assert_code(0);
     assert_eq!(workspace.read("bank.mcp.jsonl").matches("charged A1").count(), 2);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
+use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply, text_reply};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, post, post_within};
 use serde_json::{Value, json};
 
@@ -694,7 +694,7 @@ fn run_with_ids(ids: &'static [&'static str], has_own_ids: bool, asserts: &str) 
     let call = |index: usize, id: &str| json!({"index": index, "id": id, "type": "function", "function": {"name": "refund", "arguments": format!("{{\"order\":{index}}}")}});
     let provider = FakeAgent::start(move |request: &FakeRequest| {
         if request.json()["messages"].as_array().is_some_and(|messages| messages.len() > 1) {
-            return complete_reply(json!({"role": "assistant", "content": "Done."}), "stop");
+            return text_reply("Done.");
         }
         let calls: Vec<Value> = ids.iter().enumerate().map(|(index, id)| call(index, id)).collect();
         complete_reply(json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")

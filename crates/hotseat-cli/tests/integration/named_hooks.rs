@@ -1,7 +1,7 @@
 //! Project hooks, named by cases and on the command line.
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
 use crate::common::{Project, echo_agent};
@@ -22,10 +22,6 @@ const LOG_INPUT: &str = "read -r told; printf '%s\\n' \"$told\" >> log; ";
 fn log(project: &Project) -> Vec<Value> {
     let text = project.workspace.read("log");
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn assert_exit_code(output: &ProgramOutput, code: i32) {
-    assert_eq!(output.code, code, "{output}");
 }
 
 /// The sample of the documentation: a case and its hooks.
@@ -175,7 +171,7 @@ fn run_hooks_wrap_the_run() {
     let hooks = [("first", before.as_str()), ("each", LOG_INPUT), ("last", LOG_INPUT)];
     let project = project(&agent, &hooks).file("a.test.jsonl", &cases.join("\n"));
     let args = ["test", "--before", "first", "--after-all", "last", "--parallel", "1", "--fail-fast"];
-    assert_exit_code(&project.hotseat(&args), 1);
+    project.hotseat(&args).assert_code(1);
     let log = log(&project);
     let kinds: Vec<&str> = log
         .iter()
@@ -201,7 +197,7 @@ fn failed_run_hook_prevents_all_cases() {
     let project = project(&agent, &[("fails", "echo no luck >&2; exit 3"), ("note", LOG_INPUT)])
         .file("a.test.jsonl", r#"{"id": "a", "input": "hi"}"#);
     let output = project.hotseat(&["test", "--before", "fails", "--after", "note", "-o", "out.json"]);
-    assert_exit_code(&output, 3);
+    assert_eq!(output.code, 3, "{output}");
     assert!(output.stderr.contains("--before fails failed, so no case ran"), "{output}");
     assert!(output.stderr.contains("no luck"), "{output}");
     assert_eq!(agent.requests().len(), 0);
@@ -209,7 +205,7 @@ fn failed_run_hook_prevents_all_cases() {
     assert_eq!(report["summary"]["total"], 0);
 
     let after = project.hotseat(&["test", "--after", "fails"]);
-    assert_exit_code(&after, 0);
+    assert_eq!(after.code, 0, "{after}");
     assert!(after.stderr.contains("warning: --after fails failed: "), "{after}");
 }
 
@@ -227,10 +223,9 @@ fn hook_names_are_checked_before_run() {
         let case = json!({"id": "a", "input": "hi", "before": hook});
         named.workspace.file("a.test.jsonl", &case.to_string());
         let output = named.hotseat(&["test"]);
-        assert_exit_code(&output, 2);
+        assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains(words), "{words}\n{output}");
-        let flag = named.hotseat(&["test", "--before", hook]);
-        assert_exit_code(&flag, 2);
+        named.hotseat(&["test", "--before", hook]).assert_code(2);
     }
     assert_eq!(agent.requests().len(), 0);
 }

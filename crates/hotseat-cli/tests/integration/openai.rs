@@ -1,7 +1,7 @@
 //! Agents behind chat completions.
 use std::time::Duration;
 
-use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
+use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply, text_reply};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
@@ -25,16 +25,6 @@ fn run_hello(project: &Project) -> TestRun {
 fn run_with_reply<R: Into<FakeReply>>(reply: impl Fn(&FakeRequest) -> R + Send + Sync + 'static) -> TestRun {
     let server = FakeAgent::start(reply);
     run_hello(&project(&server, "").suite("a", HELLO))
-}
-
-/// Asserts that the run failed with this kind and message.
-#[track_caller]
-fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
-    let failure = tested.failure("a");
-    assert_eq!(failure["kind"], kind, "{failure:#}");
-    let message = failure["message"].as_str().unwrap_or_default();
-    assert!(message.contains(words), "{words:?} is not in {message:?}");
-    assert_eq!(tested.output.code, code, "{}", tested.output);
 }
 
 // Requests.
@@ -378,7 +368,7 @@ fn a_result_with_an_empty_id_belongs_to_the_only_open_call() {
         ),
     ] {
         let read = reply(chunks);
-        assert_failed(&run_with_reply(move |_| read.clone()), 1, "protocol_error", words);
+        run_with_reply(move |_| read.clone()).assert_failed(1, "protocol_error", words);
     }
 }
 
@@ -404,7 +394,7 @@ fn results_with_the_id_of_several_calls_belong_to_them_in_order() {
     let reply = ChatCompletion::new().chunk(chunk(json!({"tool_calls": calls}), None));
     let reply = results.into_iter().fold(reply, ChatCompletion::chunk).finish("stop");
     let words = "a result of tool call c1, which already has another one";
-    assert_failed(&run_with_reply(move |_| reply.clone()), 1, "protocol_error", words);
+    run_with_reply(move |_| reply.clone()).assert_failed(1, "protocol_error", words);
 }
 
 #[test]
@@ -697,15 +687,14 @@ fn unanswered_calls_never_pass() {
     for reason in TOOL_USE_REASONS {
         let tested =
             run_with_reply(move |_| ChatCompletion::new().tool(0, "c", "pay", &json!({})).finish(reason));
-        assert_failed(
-            &tested,
+        tested.assert_failed(
             1,
             "test_error",
             "the agent called tool pay and awaits its result, but the test does not offer this tool",
         );
         let tested = run_with_reply(move |_| ChatCompletion::new().text("Done.").finish(reason));
         let words = format!("the reply ends with finish_reason {reason} but has no tool call");
-        assert_failed(&tested, 1, "protocol_error", &words);
+        tested.assert_failed(1, "protocol_error", &words);
     }
 
     // The last finish reason counts only if text shows that the reply went on.
@@ -724,9 +713,7 @@ fn unanswered_calls_never_pass() {
         });
         match is_done {
             true => tested.assert_all_passed(),
-            false => {
-                assert_failed(&tested, 1, "test_error", "the agent called tool get and awaits its result")
-            }
+            false => tested.assert_failed(1, "test_error", "the agent called tool get and awaits its result"),
         }
     }
 
@@ -735,8 +722,7 @@ fn unanswered_calls_never_pass() {
     });
     let suite = "name: a\ntools: [{ name: confirm, answers: [{ args_match: { what: ^pay }, content: ok }] }]\nturns: [{ user: hello }]\n";
     let tested = run_hello(&project(&server, "").suite("a", suite));
-    assert_failed(
-        &tested,
+    tested.assert_failed(
         1,
         "test_error",
         "client tool confirm was called with {\"what\":\"x\"}, but no scripted answer matches",
@@ -802,30 +788,24 @@ fn unresponsive_tool_server_never_passes() {
     let suite = tool_server_suite(&silent, "x");
     let tested =
         run_hello(&project(&confirming_agent("delete"), "  idle_timeout_ms: 1000\n").suite("a", &suite));
-    assert_failed(
-        &tested,
+    tested.assert_failed(
         1,
         "test_error",
         "client tool confirm could not be asked: it sent nothing for 1000 ms",
     );
     let tested = run_hello(&project(&confirming_agent("delete"), "  timeout_ms: 1500\n").suite("a", &suite));
-    assert_failed(&tested, 1, "timeout", "the turn timed out after 1500 ms");
+    tested.assert_failed(1, "timeout", "the turn timed out after 1500 ms");
     let cut = FakeAgent::start(|_| FakeReply::text(200, "half").cut());
     let tested =
         run_hello(&project(&confirming_agent("delete"), "").suite("a", &tool_server_suite(&cut, "x")));
-    assert_failed(&tested, 1, "test_error", "client tool confirm could not be asked: the connection broke");
+    tested.assert_failed(1, "test_error", "client tool confirm could not be asked: the connection broke");
     let packed = FakeAgent::start(|_| FakeReply::text(200, "packed").header("content-encoding", "gzip"));
     let tested =
         run_hello(&project(&confirming_agent("delete"), "").suite("a", &tool_server_suite(&packed, "x")));
-    assert_failed(
-        &tested,
-        1,
-        "test_error",
-        "could not be asked: its answer has the unsupported encoding gzip",
-    );
+    tested.assert_failed(1, "test_error", "could not be asked: its answer has the unsupported encoding gzip");
     let suite = tool_server_suite(&cut, "x").replace(&cut.url(), &unreachable_address());
     let tested = run_hello(&project(&confirming_agent("delete"), "").suite("a", &suite));
-    assert_failed(&tested, 1, "test_error", "client tool confirm could not be asked: cannot reach");
+    tested.assert_failed(1, "test_error", "client tool confirm could not be asked: cannot reach");
 }
 
 #[test]
@@ -834,8 +814,7 @@ fn endless_tool_calls_are_stopped() {
         FakeAgent::start(|_| ChatCompletion::new().tool(0, "c", "confirm", &json!({})).finish("tool_calls"));
     let suite = "name: a\ntools: [{ name: confirm, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
     let tested = run_hello(&project(&server, "").suite("a", suite));
-    assert_failed(
-        &tested,
+    tested.assert_failed(
         1,
         "limit",
         "the agent made more than 25 requests to the client in one turn, the maximum that Hotseat answers",
@@ -863,7 +842,7 @@ fn truncated_stream_is_not_a_reply() {
         ),
     ];
     for (reply, words) in cases {
-        assert_failed(&run_with_reply(move |_| reply.clone()), 1, "protocol_error", words);
+        run_with_reply(move |_| reply.clone()).assert_failed(1, "protocol_error", words);
     }
 }
 
@@ -872,7 +851,7 @@ fn keeps_output_before_truncation() {
     let tested = run_with_reply(|_| {
         ChatCompletion::new().text("Deleting.").tool(0, "c", "delete", &json!({"all": true})).without_end()
     });
-    assert_failed(&tested, 1, "protocol_error", "without finish_reason");
+    tested.assert_failed(1, "protocol_error", "without finish_reason");
     let turn = &tested.case("a")["turns"][0];
     assert_eq!((&turn["output"], &turn["tool_calls"][0]["name"]), (&json!("Deleting."), &json!("delete")));
 }
@@ -979,7 +958,7 @@ fn invalid_completion_is_quoted() {
         ),
     ];
     for (reply, words) in cases {
-        assert_failed(&run_with_reply(move |_| reply.clone()), 1, "protocol_error", words);
+        run_with_reply(move |_| reply.clone()).assert_failed(1, "protocol_error", words);
     }
 }
 
@@ -1016,7 +995,7 @@ fn every_part_of_a_content_counts() {
         assert!(note.map_or(notes == "null", |note| notes.contains(note)), "{part}: {notes}");
     }
     for part in [json!({"type": "text", "content": "secret"}), json!({"content": "secret"}), json!(42)] {
-        assert_failed(&run(part, false), 1, "protocol_error", "has a part without text in its `content`");
+        run(part, false).assert_failed(1, "protocol_error", "has a part without text in its `content`");
     }
     let calls = [
         json!({"toolUse": {"name": "delete", "input": {}}}),
@@ -1027,7 +1006,7 @@ fn every_part_of_a_content_counts() {
         json!({"type": "text", "text": "Hi.", "tool_calls": [{"name": "delete"}]}),
     ];
     for (part, streamed) in calls.into_iter().zip([true, false].into_iter().cycle()) {
-        assert_failed(&run(part, streamed), 1, "protocol_error", "calls belong into `tool_calls`");
+        run(part, streamed).assert_failed(1, "protocol_error", "calls belong into `tool_calls`");
     }
 }
 
@@ -1040,8 +1019,7 @@ fn rejects_call_without_name() {
             .chunk(chunk(json!({"tool_calls": [call]}), None))
             .finish("tool_calls")
     };
-    assert_failed(
-        &run_with_reply(nameless),
+    run_with_reply(nameless).assert_failed(
         1,
         "protocol_error",
         "a tool call has no name; its arguments are {\"a\":1}",
@@ -1050,35 +1028,30 @@ fn rejects_call_without_name() {
         let call = json!({"index": 0, "id": "c", "type": "web_search"});
         ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None)).finish("tool_calls")
     });
-    assert_failed(&tested, 1, "protocol_error", "a tool call has neither a name nor arguments");
+    tested.assert_failed(1, "protocol_error", "a tool call has neither a name nor arguments");
     let tested = run_with_reply(|_| {
         let call = json!({"id": "c", "type": "custom", "custom": {"name": "search", "input": "shoes"}});
         complete_reply(json!({"role": "assistant", "content": null, "tool_calls": [call]}), "tool_calls")
     });
-    assert_failed(&tested, 1, "protocol_error", "a tool call has the type `custom`, which is not supported");
+    tested.assert_failed(1, "protocol_error", "a tool call has the type `custom`, which is not supported");
 }
 
 #[test]
 fn empty_answer_is_an_error() {
     let nothing = |_: &FakeRequest| ChatCompletion::new().finish("stop");
-    assert_failed(
-        &run_with_reply(nothing),
+    run_with_reply(nothing).assert_failed(
         1,
         "protocol_error",
         "the agent's answer is empty: no text and no tool call",
     );
     let null = |_: &FakeRequest| complete_reply(json!({"role": "assistant", "content": null}), "stop");
-    assert_failed(
-        &run_with_reply(null),
+    run_with_reply(null).assert_failed(
         1,
         "protocol_error",
         "the agent's answer is empty: no text and no tool call",
     );
-    let invisible = |_: &FakeRequest| {
-        complete_reply(json!({"role": "assistant", "content": " \u{200b}\u{feff}"}), "stop")
-    };
-    assert_failed(
-        &run_with_reply(invisible),
+    let invisible = |_: &FakeRequest| text_reply(" \u{200b}\u{feff}");
+    run_with_reply(invisible).assert_failed(
         1,
         "protocol_error",
         "the agent's answer is empty: no text and no tool call",
@@ -1086,8 +1059,7 @@ fn empty_answer_is_an_error() {
     let thinks = |_: &FakeRequest| {
         ChatCompletion::new().chunk(chunk(json!({"reasoning": "Hm."}), None)).finish("stop")
     };
-    assert_failed(
-        &run_with_reply(thinks),
+    run_with_reply(thinks).assert_failed(
         1,
         "protocol_error",
         "the agent's answer is empty: no text and no tool call",
@@ -1148,7 +1120,7 @@ fn a_stream_without_chunks_shows_its_body() {
     for body in [whole.to_string(), format!("{whole:#}")] {
         let tested = run_with_reply(move |_| FakeReply::sse().bytes(body.clone()));
         let words = "the stream ended without a single chunk: HTTP 200 OK with text/event-stream; the body is JSON, not server-sent events: a whole completion needs the content type application/json";
-        assert_failed(&tested, 1, "protocol_error", words);
+        tested.assert_failed(1, "protocol_error", words);
         let detail = tested.failure("a")["detail"].to_string();
         assert!(detail.contains("Hello"), "{detail}");
     }
@@ -1235,34 +1207,34 @@ fn server_errors_are_agent_errors() {
     let told = json!({"error": {"message": "no such model", "code": "model_not_found"}});
     let status = told.clone();
     let tested = run_with_reply(move |_| FakeReply::json(404, &status));
-    assert_failed(&tested, 1, "agent_error", "answered HTTP 404 Not Found; check `base_url` of the agent");
+    tested.assert_failed(1, "agent_error", "answered HTTP 404 Not Found; check `base_url` of the agent");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("no such model")));
-    assert_failed(&run_with_reply(|_| FakeReply::text(429, "slow down")), 1, "agent_error", "HTTP 429");
+    run_with_reply(|_| FakeReply::text(429, "slow down")).assert_failed(1, "agent_error", "HTTP 429");
     let in_stream = told.clone();
     let tested = run_with_reply(move |_| FakeReply::sse().event(in_stream.clone()));
-    assert_failed(&tested, 1, "agent_error", "the agent failed: no such model (model_not_found)");
+    tested.assert_failed(1, "agent_error", "the agent failed: no such model (model_not_found)");
     let listed = json!([told]);
     let tested = run_with_reply(move |_| FakeReply::json(200, &listed));
-    assert_failed(&tested, 1, "agent_error", "the agent failed: no such model (model_not_found)");
-    assert_failed(&run_with_reply(move |_| FakeReply::json(200, &told)), 1, "agent_error", "no such model");
+    tested.assert_failed(1, "agent_error", "the agent failed: no such model (model_not_found)");
+    run_with_reply(move |_| FakeReply::json(200, &told)).assert_failed(1, "agent_error", "no such model");
     for data in [r#"{"message": "out of memory"}"#, r#"{"error": "out of memory"}"#, "out of memory"] {
         let stream = format!("event: error\ndata: {data}\n\n");
         let tested = run_with_reply(move |_| {
             let answer = chunk(json!({"content": "Hi."}), Some("stop"));
             FakeReply::sse().bytes(stream.clone()).event(answer).bytes("data: [DONE]\n\n")
         });
-        assert_failed(&tested, 1, "agent_error", "the agent failed: out of memory");
+        tested.assert_failed(1, "agent_error", "the agent failed: out of memory");
     }
     // Further forms of servers and gateways, after the start of a reply that looks complete.
     for (event, words) in PROVIDER_ERRORS {
         for reply in failing_streams(event) {
             let tested = run_with_reply(move |_| reply.clone());
-            assert_failed(&tested, 1, "agent_error", words);
+            tested.assert_failed(1, "agent_error", words);
         }
     }
     for reason in FAILURE_REASONS {
         let tested = run_with_reply(|_| ChatCompletion::new().text("Paid").finish(reason));
-        assert_failed(&tested, 1, "agent_error", &format!("the reply ends with finish_reason {reason}"));
+        tested.assert_failed(1, "agent_error", &format!("the reply ends with finish_reason {reason}"));
     }
     run_with_reply(|_| harmless_stream()).assert_all_passed();
     // Also after the end, and whatever the data.
@@ -1273,7 +1245,7 @@ fn server_errors_are_agent_errors() {
     ] {
         let tested =
             run_with_reply(move |_| ChatCompletion::new().text("Hi.").finish("stop").streamed().bytes(event));
-        assert_failed(&tested, 1, "agent_error", words);
+        tested.assert_failed(1, "agent_error", words);
     }
     // Gateways report the error of a provider in the choice.
     let error = json!({"code": 502, "message": "provider died"});
@@ -1292,15 +1264,14 @@ fn server_errors_are_agent_errors() {
         let completion = json!({"choices": [choice]});
         let whole = completion.clone();
         let tested = run_with_reply(move |_| FakeReply::json(200, &whole));
-        assert_failed(&tested, 1, "agent_error", "the agent failed: provider died (502)");
+        tested.assert_failed(1, "agent_error", "the agent failed: provider died (502)");
         let tested =
             run_with_reply(move |_| FakeReply::sse().event(completion.clone()).bytes("data: [DONE]\n\n"));
-        assert_failed(&tested, 1, "agent_error", "the agent failed: provider died (502)");
+        tested.assert_failed(1, "agent_error", "the agent failed: provider died (502)");
     }
     let fine = json!({"choices": [{"message": {"content": "Hello", "error": null}, "error": null, "finish_reason": "stop"}]});
     run_with_reply(move |_| FakeReply::json(200, &fine)).assert_all_passed();
-    assert_failed(
-        &run_with_reply(|_| ChatCompletion::new().text("Oh").finish("error")),
+    run_with_reply(|_| ChatCompletion::new().text("Oh").finish("error")).assert_failed(
         1,
         "agent_error",
         "finish_reason error",
@@ -1325,11 +1296,11 @@ fn requests_are_never_retried() {
 fn silent_slow_and_missing_servers_fail() {
     let silent = FakeAgent::start(|_| ChatCompletion::new().text("Hel").without_end().hang());
     let tested = run_hello(&project(&silent, "  idle_timeout_ms: 100\n").suite("a", HELLO));
-    assert_failed(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+    tested.assert_failed(1, "timeout", "the agent sent nothing for 100 ms");
 
     let never = FakeAgent::start(|_| FakeReply::never());
     let tested = run_hello(&project(&never, "  timeout_ms: 100\n").suite("a", HELLO));
-    assert_failed(&tested, 1, "timeout", "the turn timed out after 100 ms");
+    tested.assert_failed(1, "timeout", "the turn timed out after 100 ms");
 
     let drips = FakeAgent::start(|_| {
         let drip = |reply: FakeReply| {
@@ -1339,11 +1310,11 @@ fn silent_slow_and_missing_servers_fail() {
     });
     let tested =
         run_hello(&project(&drips, "  timeout_ms: 1500\n  idle_timeout_ms: 1000\n").suite("a", HELLO));
-    assert_failed(&tested, 1, "timeout", "the turn timed out after 1500 ms");
+    tested.assert_failed(1, "timeout", "the turn timed out after 1500 ms");
 
     let target = format!("target: {{ type: openai, base_url: '{}', model: m }}\n", unreachable_address());
     let tested = Project::with_config(&target).suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 3, "unreachable", "cannot reach");
+    tested.assert_failed(3, "unreachable", "cannot reach");
 }
 
 #[test]
@@ -1396,12 +1367,10 @@ fn rejects_unsupported_input() {
     let target = "target: { type: openai, base_url: 'http://127.0.0.1:9/', model: m }\n";
     for (key, value) in [("threadId", "t"), ("state", "{}"), ("context", "[]")] {
         let suite = format!("name: a\n{key}: {value}\nturns: [{{ user: hello }}]\n");
-        let output = Project::with_config(target).suite("a", &suite).hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(
-            output.stderr.contains(&format!("sets `{key}`, which its agent does not support")),
-            "{output}"
-        );
+        Project::with_config(target)
+            .suite("a", &suite)
+            .hotseat(&["test"])
+            .assert_stderr(2, &[&format!("sets `{key}`, which its agent does not support")]);
     }
     let server = FakeAgent::start(|_| ChatCompletion::new().text("Hi.").finish("stop"));
     let suite = "name: a\nforwardedProps: { seed: 7 }\nturns: [{ user: hello }]\n";
@@ -1435,10 +1404,10 @@ fn rejects_invalid_settings_before_sending() {
             "environment variable `NOT_SET` is not set",
         ),
     ] {
-        let output =
-            Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(words), "{words}: {output}");
+        Project::with_config(&format!("target: {target}\n"))
+            .suite("a", HELLO)
+            .hotseat(&["test"])
+            .assert_stderr(2, &[words]);
     }
 }
 
@@ -1487,10 +1456,10 @@ fn history_attachments_and_options_are_encoded() {
 fn rejects_unencodable_input_before_sending() {
     let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
     let video = json!({"id": "a", "turns": [{"input": "x", "attachments": [{"type": "video", "source": "https://example.com/a.mp4"}]}]});
-    let output = project(&server, "").file("a.test.json", &video.to_string()).hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("video by URL cannot be sent to a chat completions API"), "{output}");
-    assert!(output.stderr.contains("a.test.json:1:"), "{output}");
+    project(&server, "")
+        .file("a.test.json", &video.to_string())
+        .hotseat(&["test"])
+        .assert_stderr(2, &["video by URL cannot be sent to a chat completions API", "a.test.json:1:"]);
     assert_eq!(server.requests().len(), 0);
 
     let plain =

@@ -381,10 +381,9 @@ fn discovery_has_no_side_effects() {
         "files.write('ran.txt', 'x')".to_string(),
     ] {
         let project = project(&agent, granted, &format!("{statement};\nexport const judge = () => true;\n"));
-        let output = project.hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains("cannot be called at the top level of a script"), "{output}");
-        assert!(output.stderr.contains("src/checks.ts:1:"), "{output}");
+        project
+            .hotseat(&["test"])
+            .assert_stderr(2, &["cannot be called at the top level of a script", "src/checks.ts:1:"]);
         assert!(!exists(&project.workspace, "ran.txt"));
     }
     assert_eq!(server.requests().len(), 0);
@@ -491,8 +490,7 @@ fn script_does_not_outlive_its_case() {
     running.press_ctrl_c();
     server.wait_for_abandoned(1, crate::common::TEST_TIMEOUT);
     lifeline.wait_for_end();
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
+    running.wait().assert_code(130);
     let report: Value = serde_json::from_str(&project.workspace.read("out/report.json")).unwrap();
     for result in report["results"].as_array().unwrap() {
         assert_eq!(result["failure"]["kind"], "cancelled", "{result}");

@@ -2,7 +2,7 @@
 //! contacting any agent.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::completions::text_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
@@ -113,8 +113,7 @@ fn changed_assertion_is_rechecked_without_agent() {
     assert_eq!(again.report["metadata"]["recheck_of"].as_str(), Some(short), "{}", again.report["metadata"]);
     let compared = project.hotseat(&["compare", "last~1", "last"]);
     assert!(compared.stdout.contains("greets"), "{compared}");
-    let resumed = project.hotseat(&["resume", "last"]);
-    assert_eq!(resumed.code, 2, "{resumed}");
+    project.hotseat(&["resume", "last"]).assert_code(2);
 
     // A rechecked run can be rechecked again, offline and with another suite.
     drop(agent);
@@ -405,7 +404,7 @@ fn missing_recorded_data_is_a_distinct_error() {
         project.suite("b", "name: comes\nturns: [{ user: a }]\n---\nname: greets\nturns: [{ user: a }]\n");
     let again = recheck(&project, &[]);
     assert!(error_message(&again, "comes").contains("has no conversation of this case"), "{}", again.output);
-    let results = again.report["results"].as_array().unwrap();
+    let results = again.results();
     let words = results.last().unwrap()["failure"]["message"].as_str().unwrap_or_default();
     assert!(words.contains("it has `greets` in a.test.yaml, but this case is in b.test.yaml"), "{words}");
     assert_eq!((again.count("failed"), again.count("errors"), again.count("passed")), (2, 2, 1));
@@ -444,7 +443,7 @@ fn counting_judge(asked: &'static AtomicUsize) -> FakeAgent {
     FakeAgent::start(move |_: &FakeRequest| {
         asked.fetch_add(1, Ordering::SeqCst);
         let answer = json!({"reasoning": "It greets.", "satisfied": true});
-        complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
+        text_reply(&answer.to_string())
     })
 }
 
@@ -498,12 +497,7 @@ final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
 #[test]
 fn verdicts_are_not_reused_for_other_options() {
     let agent = echo_agent();
-    let judge = FakeAgent::start(|_: &FakeRequest| {
-        complete_reply(
-            json!({"role": "assistant", "content": r#"{"passed": true, "reason": "It greets."}"#}),
-            "stop",
-        )
-    });
+    let judge = FakeAgent::start(|_: &FakeRequest| text_reply(r#"{"passed": true, "reason": "It greets."}"#));
     let suite = |options: &str| {
         format!(
             "name: a\nturns: [{{ user: Hi, assert: [{{ type: agent, use: agents:j, criteria: greets, options: {options} }}] }}]\n"
@@ -562,7 +556,7 @@ fn verdicts_of_judges_with_changed_files_are_not_reused() {
 fn simulated_user_turns_are_reused() {
     let agent = echo_agent();
     let user = FakeAgent::with_run(|run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let told = request.last_user_json();
         let answer = match told["turn_number"].as_u64() {
             Some(3..) => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
             turn => {
@@ -721,8 +715,7 @@ fn aborted_conversation_keeps_original_time_limit() {
 fn rejects_runs_that_cannot_be_rechecked() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", GREETS);
-    let nothing = project.hotseat(&["recheck"]);
-    assert_eq!(nothing.code, 2, "{nothing}");
+    project.hotseat(&["recheck"]).assert_code(2);
     project.test(&[]).assert_all_passed();
     let program = project.hotseat(&["recheck", "last", "tests/greets.rs"]);
     assert!(program.code == 2 && program.stderr.contains("tests/greets.rs is a Rust test"), "{program}");

@@ -162,7 +162,7 @@ fn new_case_starts_only_when_no_repeat_is_pending() {
     project(&agent, &cases(&["pp", "ppp", "pppp"]))
         .test(&["--runs", "2", "--parallel", "1"])
         .assert_all_passed();
-    let order: Vec<String> = agent.requests().iter().map(|request| request.last_user_text()).collect();
+    let order = agent.user_texts();
     assert_eq!(order, ["pp", "pp", "ppp", "ppp", "pppp", "pppp"]);
 }
 
@@ -628,15 +628,13 @@ fn a_cancelled_retry_leaves_the_case_undecided() {
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
     running.press_ctrl_c();
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
+    running.wait().assert_code(130);
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
     let case = &report["results"][0];
     assert_eq!(case["status"], "skipped", "{case:#}");
     assert_eq!(case["skip_reason"], "retry 1 cancelled: the run was interrupted", "{case:#}");
     agent.release("open");
-    let resumed = project.hotseat(&["resume"]);
-    assert_eq!(resumed.code, 1, "{resumed}");
+    project.hotseat(&["resume"]).assert_code(1);
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
     assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
 }
@@ -1054,8 +1052,7 @@ fn run_changed_suite(changed: impl Fn(&dyn Fn(usize) -> String) -> String) -> (P
 #[test]
 fn suite_changed_during_run_fails_run() {
     let (project, output) = run_changed_suite(|of| of(1_101));
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("the suites changed during the run"), "{output}");
+    output.assert_stderr(3, &["the suites changed during the run"]);
     assert!(!output.stdout.contains("ALL TESTS PASSED"), "{output}");
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
     assert!(
@@ -1073,9 +1070,7 @@ fn suite_changed_during_run_fails_run() {
 #[test]
 fn suite_changed_to_invalid_text_during_run_is_reported_as_change() {
     let (_project, output) = run_changed_suite(|of| format!("{}{{\"id\": \"c", of(1_101)));
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("the suites changed during the run"), "{output}");
-    assert!(output.stderr.contains("without editing suites during the run"), "{output}");
+    output.assert_stderr(3, &["the suites changed during the run", "without editing suites during the run"]);
     assert!(!output.stderr.contains("-->"), "{output}");
 }
 

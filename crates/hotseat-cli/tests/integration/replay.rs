@@ -786,11 +786,11 @@ fn case_names_may_contain_any_characters() {
     project.test(&["-n", "replay:out/rec"]).assert_all_passed();
     assert_eq!(agent.requests().len(), found.len());
     // Independent of the working directory.
-    let inside = project
+    project
         .command(&["test", "-n", "replay:../out/rec"])
         .cwd(&project.workspace.path("b").display().to_string())
-        .run();
-    assert_eq!(inside.code, 0, "{inside}");
+        .run()
+        .assert_code(0);
 }
 
 #[test]

@@ -683,7 +683,7 @@ fn json_has_documented_members_for_conversations() {
         .finished()
     });
     let user = FakeAgent::with_run(|run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).expect("a question");
+        let told = request.last_user_json();
         let script = ["Help me file an expense", "Client dinner, $250", "Yes, confirm"];
         let turn = told["turn_number"].as_u64().and_then(|turn| usize::try_from(turn).ok()).expect("a turn");
         run.text(&json!({"input": script[turn - 1]}).to_string()).finished()
@@ -863,8 +863,7 @@ fn writes_several_reports_at_once() {
     let files = ["deep/down/out.json", "out.jsonl", "out.ndjson", "deep/OUT.XML"];
     let arguments: Vec<&str> =
         ["test"].into_iter().chain(files.iter().flat_map(|file| ["-o", file])).collect();
-    let output = project.hotseat(&arguments);
-    assert_eq!(output.code, 1, "{output}");
+    project.hotseat(&arguments).assert_code(1);
     let json: Value = serde_json::from_str(&project.workspace.read(files[0])).expect("JSON");
     assert_eq!(json["results"].as_array().map(Vec::len), Some(6));
     assert_eq!(read_json_lines(&project, files[1]).len(), 8);
@@ -1104,8 +1103,7 @@ fn untrusted_text_is_data_in_reports() {
     let agent = FakeAgent::start(hostile_reply);
     let project = hostile_project(&agent);
     let tested = project.test(&["-o", "out.xml", "-o", "out.jsonl"]);
-    let said =
-        tested.report["results"].as_array().expect("results").iter().find(|result| result["name"] == "calls");
+    let said = tested.results().iter().find(|result| result["name"] == "calls");
     let turn = &said.expect("the case")["turns"][0];
     assert_eq!(
         (&turn["output"], &turn["tool_calls"][1]["result"]),
@@ -1527,8 +1525,7 @@ fn a_report_that_is_not_complete_replaces_nothing() {
     std::os::unix::fs::symlink("r.html", &link).unwrap();
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o640);
     std::fs::set_permissions(&link, permissions).unwrap();
-    let output = project.hotseat(&["test", "--no-store", "-o", "link.html"]);
-    assert_eq!(output.code, 0, "{output}");
+    project.hotseat(&["test", "--no-store", "-o", "link.html"]).assert_code(0);
     assert!(project.workspace.read("r.html").starts_with("<!doctype html>"));
     assert!(link.symlink_metadata().unwrap().is_symlink());
     let mode = std::os::unix::fs::PermissionsExt::mode(&link.metadata().unwrap().permissions());

@@ -208,8 +208,7 @@ fn project() -> (FakeAgent, FakeAgent, Project) {
         json!({"id": "dead", "input": "hi", "agent": "dead"}),
         json!({"id": "skipped", "input": "hi", "skip": "later"}),
     ];
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let project = Project::with_config(&config).file("a.test.jsonl", &lines.join("\n"));
+    let project = Project::with_config(&config).cases(&cases);
     (agent, role, project)
 }
 

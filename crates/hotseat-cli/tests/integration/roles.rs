@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hotseat_testkit::agui::RunAgentInput;
-use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::completions::text_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use crate::common::{Project, TestRun, unreachable_address};
+use crate::common::{Project, unreachable_address};
 
 /// A sales agent that asks for details and finally confirms.
 fn sales_agent() -> FakeAgent {
@@ -54,7 +54,7 @@ fn a_misspelt_role_is_one_error_where_it_is_set() {
 /// A simulated user that sends these messages in order.
 fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
     FakeAgent::with_run(move |run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let told = request.last_user_json();
         let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
         // If the first turn is written, the user starts with the second.
         let first = usize::try_from(told["first"].as_u64().unwrap_or(1)).unwrap();
@@ -64,8 +64,7 @@ fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
 
 /// Input of a role in each request.
 fn received_inputs(helper: &FakeAgent) -> Vec<Value> {
-    let requests = helper.requests();
-    requests.iter().map(|request| serde_json::from_str(&request.last_user_text()).unwrap()).collect()
+    helper.requests().iter().map(FakeRequest::last_user_json).collect()
 }
 
 fn project(target: &FakeAgent, helpers: &[(&str, &FakeAgent)]) -> Project {
@@ -74,12 +73,6 @@ fn project(target: &FakeAgent, helpers: &[(&str, &FakeAgent)]) -> Project {
         text.push_str(&format!("  {name}: {{ endpoint: '{agent}' }}\n"));
     }
     Project::with_config(&text)
-}
-
-/// Runs cases, one JSON value each.
-fn run_cases(project: Project, cases: &[Value], args: &[&str]) -> TestRun {
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    project.file("a.test.jsonl", &lines.join("\n")).test(args)
 }
 
 const DONE: &[&str] = &[
@@ -109,7 +102,7 @@ fn dynamic_case() -> Value {
 fn dynamic_case_runs_until_checkpoints_are_reached() {
     let (agent, user) = (sales_agent(), simulated_user(DONE));
     let tested =
-        run_cases(project(&agent, &[("workers.test.user-simulator", &user)]), &[dynamic_case()], &[]);
+        project(&agent, &[("workers.test.user-simulator", &user)]).cases(&[dynamic_case()]).test(&[]);
     tested.assert_all_passed();
     let case = tested.case("Expense Submission Coverage");
     let reached: Vec<(&str, u64)> = case["checkpoints"]
@@ -133,7 +126,9 @@ fn dynamic_case_runs_until_checkpoints_are_reached() {
 #[test]
 fn simulated_user_receives_full_context() {
     let (agent, user) = (sales_agent(), simulated_user(DONE));
-    run_cases(project(&agent, &[("workers.test.user-simulator", &user)]), &[dynamic_case()], &[])
+    project(&agent, &[("workers.test.user-simulator", &user)])
+        .cases(&[dynamic_case()])
+        .test(&[])
         .assert_all_passed();
     let told = received_inputs(&user);
     let first = &told[0];
@@ -184,7 +179,7 @@ fn written_turns_precede_simulated_ones() {
         "simulator": {"use": "agents:workers.test.user-sim", "metadata": {"goal": "Complete the submission", "first": 3}},
         "final_assertions": [{"type": "tool_called", "name": "create_expense"}, {"type": "contains", "value": "submitted"}]
     });
-    let tested = run_cases(project(&agent, &[("workers.test.user-sim", &user)]), &[case], &[]);
+    let tested = project(&agent, &[("workers.test.user-sim", &user)]).cases(&[case]).test(&[]);
     tested.assert_all_passed();
     let turns = tested.case("hybrid")["turns"].as_array().unwrap();
     let sources: Vec<&str> = turns.iter().map(|turn| turn["input_source"].as_str().unwrap()).collect();
@@ -197,7 +192,7 @@ fn written_turns_precede_simulated_ones() {
 fn simulated_user_is_asked_only_if_agent_waits() {
     let (agent, user) = (sales_agent(), simulated_user(&["never said"]));
     let case = json!({"id": "done", "turns": [{"input": "thanks"}], "simulator": {"use": "u"}});
-    run_cases(project(&agent, &[("u", &user)]), &[case], &[]).assert_all_passed();
+    project(&agent, &[("u", &user)]).cases(&[case]).test(&[]).assert_all_passed();
     assert_eq!(user.requests().len(), 0);
 }
 
@@ -215,17 +210,15 @@ fn achieved_goal_ends_conversation() {
     };
     let asserted = |value: &str| json!({"final_assertions": [{"type": "contains", "value": value}]});
     let checkpoint = |value: &str| json!({"checkpoints": [{"id": "said", "assertion": {"type": "contains", "value": value}}, {"id": "extra", "required": false, "assertion": {"type": "contains", "value": "nowhere"}}]});
-    let tested = run_cases(
-        project(&agent, &[("u", &user)]),
-        &[
+    let tested = project(&agent, &[("u", &user)])
+        .cases(&[
             goes_on("holds", asserted("confirm")),
             goes_on("does not hold", asserted("submitted")),
             goes_on("reached", checkpoint("confirm")),
             goes_on("missing", checkpoint("submitted")),
             goes_on("no checkpoints", json!({"checkpoints": []})),
-        ],
-        &[],
-    );
+        ])
+        .test(&[]);
     for (name, status, turns, error) in [
         ("holds", "passed", 1, Value::Null),
         ("does not hold", "failed", 1, json!("assertion")),
@@ -251,17 +244,13 @@ fn conversation_ends_at_turn_limit() {
     let agent = FakeAgent::with_text("And then?");
     let user = FakeAgent::with_text("More");
     let pending = json!([{"id": "end", "assertion": {"type": "contains", "value": "The end"}}]);
-    let tested = run_cases(
-        project(&agent, &[("u", &user)]),
-        &[
-            json!({"id": "own", "simulator": {"use": "u"}, "max_turns": 3}),
-            json!({"id": "told", "simulator": {"use": "u", "options": {"metadata": {"max_turns": 2}}}}),
-            json!({"id": "own wins", "simulator": {"use": "u", "metadata": {"max_turns": 2}}, "max_turns": 4}),
-            json!({"id": "usual", "simulator": {"use": "u"}, "input": "Go"}),
-            json!({"id": "dynamic", "simulator": {"use": "u"}, "max_turns": 2, "checkpoints": pending}),
-        ],
-        &[],
-    );
+    let tested = project(&agent, &[("u", &user)]).cases(&[
+        json!({"id": "own", "simulator": {"use": "u"}, "max_turns": 3}),
+        json!({"id": "told", "simulator": {"use": "u", "options": {"metadata": {"max_turns": 2}}}}),
+        json!({"id": "own wins", "simulator": {"use": "u", "metadata": {"max_turns": 2}}, "max_turns": 4}),
+        json!({"id": "usual", "simulator": {"use": "u"}, "input": "Go"}),
+        json!({"id": "dynamic", "simulator": {"use": "u"}, "max_turns": 2, "checkpoints": pending}),
+    ]).test(&[]);
     for (name, turns, error) in [
         ("own", 3, "max turns (3) exceeded"),
         ("told", 2, "max turns (2) exceeded"),
@@ -294,17 +283,15 @@ fn failing_simulated_user_is_not_agent_failure() {
     };
     let dynamic =
         json!({"checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "nowhere"}}]});
-    let tested = run_cases(
-        project,
-        &[
+    let tested = project
+        .cases(&[
             case("multi", "broken", json!({})),
             case("multi fails", "empty", json!({"on_missing_input": "fail"})),
             case("dynamic", "failing", dynamic.clone()),
             case("nobody", "gone", dynamic.clone()),
             json!({"id": "first", "simulator": {"use": "broken"}, "checkpoints": dynamic["checkpoints"]}),
-        ],
-        &[],
-    );
+        ])
+        .test(&[]);
     let multi = tested.case("multi");
     assert_eq!(multi["status"], "skipped");
     assert!(multi["skip_reason"].as_str().unwrap().starts_with("simulator error: "), "{multi:#}");
@@ -343,7 +330,7 @@ fn skip_by_failed_simulated_user_is_invalid_attempt() {
         case
     };
     let tested = |case: Value, args: &[&str]| {
-        run_cases(project(&agent, &[("u", &recovering_user())]), &[case], args).case("a").clone()
+        project(&agent, &[("u", &recovering_user())]).cases(&[case]).test(args).case("a").clone()
     };
     let repeated = tested(case(json!({})), &["--runs", "3", "--min-pass-rate", "1"]);
     let counts = ["runs", "passed", "skipped", "invalid", "redrawn"].map(|key| repeated[key].as_u64());
@@ -364,7 +351,7 @@ fn unresponsive_simulated_user_ends_with_case() {
     let silent = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
     let checkpoints = json!([{"id": "x", "assertion": {"type": "contains", "value": "nowhere"}}]);
     let case = json!({"id": "a", "simulator": {"use": "u"}, "timeout": "300ms", "checkpoints": checkpoints});
-    let tested = run_cases(project(&agent, &[("u", &silent)]), &[case], &[]);
+    let tested = project(&agent, &[("u", &silent)]).cases(&[case]).test(&[]);
     let case = tested.case("a");
     let words = "simulator error: no answer before the time limit of the case (300 ms) ended";
     assert_eq!((&case["error"], &case["error_kind"]), (&json!(words), &json!("simulator_error")));
@@ -379,7 +366,7 @@ fn default_simulator_applies_to_all_cases() {
     let own =
         json!({"id": "own", "simulator": {"use": "second"}, "checkpoints": dynamic_case()["checkpoints"]});
     let project = || project(&agent, &[("first", &first), ("second", &second)]);
-    run_cases(project(), &[without.clone(), own], &["--simulator", "first"]).assert_all_passed();
+    project().cases(&[without.clone(), own]).test(&["--simulator", "first"]).assert_all_passed();
     assert_eq!((first.requests().len(), second.requests().len()), (2, 2));
 
     let text = |project: &Project| project.workspace.read("hotseat.yaml");
@@ -387,17 +374,12 @@ fn default_simulator_applies_to_all_cases() {
     project_wide
         .workspace
         .file("hotseat.yaml", &format!("{}simulator: agents:second\n", text(&project_wide)));
-    run_cases(project_wide, std::slice::from_ref(&without), &[]).assert_all_passed();
+    project_wide.cases(std::slice::from_ref(&without)).test(&[]).assert_all_passed();
     assert_eq!(second.requests().len(), 4);
 
     let nobody = project().file("a.test.jsonl", &without.to_string());
-    let output = nobody.hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("no simulated user is configured"), "{output}");
-    assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
-    let output = nobody.hotseat(&["test", "--simulator", "frist"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("unknown agent `frist`") && output.stderr.contains("`first`"), "{output}");
+    nobody.hotseat(&["test"]).assert_stderr(2, &["no simulated user is configured", "a.test.jsonl:1:"]);
+    nobody.hotseat(&["test", "--simulator", "frist"]).assert_stderr(2, &["unknown agent `frist`", "`first`"]);
     assert_eq!(agent.requests().len(), 3 * 2, "no agent was contacted");
 }
 
@@ -424,7 +406,7 @@ fn model_simulates_and_judges_with_builtin_prompts() {
         "simulator": {"use": "connectors:user", "metadata": {"goal": "dinner"}},
         "final_assertions": [{"type": "agent", "criteria": "names a reference"}]
     });
-    let tested = run_cases(project, &[case], &[]);
+    let tested = project.cases(&[case]).test(&[]);
     tested.assert_all_passed();
     let check = &tested.case("models")["final_assertions"][0];
     assert_eq!(check["actual"], "the judge agrees (score 0.9): it names the reference");
@@ -442,9 +424,7 @@ fn model_simulates_from_a_transcript() {
         }
         .finished()
     });
-    let model = FakeAgent::start(|_: &FakeRequest| {
-        complete_reply(json!({"role": "assistant", "content": r#"{"input": "Blue"}"#}), "stop")
-    });
+    let model = FakeAgent::start(|_: &FakeRequest| text_reply(r#"{"input": "Blue"}"#));
     let project = Project::with_config(&format!(
         "target: {{ endpoint: '{agent}' }}\nconnectors: {{ user: {{ type: openai, base_url: '{model}v1', model: m, stream: false }} }}\n"
     ));
@@ -455,7 +435,7 @@ fn model_simulates_from_a_transcript() {
         "simulator": {"use": "connectors:user", "style": "transcript", "metadata": {"goal": "a blue room"}},
         "checkpoints": [{"id": "booked", "assertion": {"type": "contains", "value": "Booked: Blue"}}],
     });
-    run_cases(project, &[case], &[]).assert_all_passed();
+    project.cases(&[case]).test(&[]).assert_all_passed();
     let asked = model.requests()[0].json();
     let messages = asked["messages"].as_array().expect("messages");
     let told: Vec<String> =
@@ -491,17 +471,13 @@ fn judge_receives_context_and_decides() {
         check.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         check
     };
-    let tested = run_cases(
-        project(&agent, &[("kind", &kind), ("strict", &strict)]),
-        &[
-            json!({"id": "agrees", "input": "confirm it", "assertions": [judged("agents:kind", json!({}))]}),
-            json!({"id": "does not", "input": "confirm it", "assertions": [judged("agents:strict", json!({}))]}),
-            json!({"id": "negated", "input": "confirm it", "assertions": [judged("agents:strict", json!({"negate": true}))]}),
-            json!({"id": "measured", "input": "confirm it", "evaluate": [judged("strict", json!({}))]}),
-            json!({"id": "message", "input": "confirm it", "assertions": [judged("strict", json!({"message": "It was rude."}))]}),
-        ],
-        &["--parallel", "1"],
-    );
+    let tested = project(&agent, &[("kind", &kind), ("strict", &strict)]).cases(&[
+        json!({"id": "agrees", "input": "confirm it", "assertions": [judged("agents:kind", json!({}))]}),
+        json!({"id": "does not", "input": "confirm it", "assertions": [judged("agents:strict", json!({}))]}),
+        json!({"id": "negated", "input": "confirm it", "assertions": [judged("agents:strict", json!({"negate": true}))]}),
+        json!({"id": "measured", "input": "confirm it", "evaluate": [judged("strict", json!({}))]}),
+        json!({"id": "message", "input": "confirm it", "assertions": [judged("strict", json!({"message": "It was rude."}))]}),
+    ]).test(&["--parallel", "1"]);
     for (name, status) in [
         ("agrees", "passed"),
         ("does not", "failed"),
@@ -560,7 +536,7 @@ fn invalid_judge_answer_is_judge_error() {
     let checkpoint =
         json!([{"id": "polite", "assertion": {"type": "agent", "use": "silent", "criteria": "x"}}]);
     cases.push(json!({"id": "checkpoint", "input": "confirm", "checkpoints": checkpoint}));
-    let tested = run_cases(project(&agent, &helpers), &cases, &[]);
+    let tested = project(&agent, &helpers).cases(&cases).test(&[]);
     for (name, words) in [
         ("prose", "judge error: invalid response format"),
         ("silent", "judge error: validator response missing 'passed' field: the answer was"),
@@ -615,7 +591,7 @@ fn waiting_checkpoint_asks_no_judge() {
             {"id": "first", "assertion": {"type": "contains", "value": "confirm"}}
         ]
     });
-    let tested = run_cases(project(&agent, &[("j", &judge)]), &[case], &[]);
+    let tested = project(&agent, &[("j", &judge)]).cases(&[case]).test(&[]);
     tested.assert_all_passed();
     assert_eq!(judge.requests().len(), 1, "only in the turn in which it could be reached");
 }
@@ -634,9 +610,7 @@ fn role_agents_are_started_like_targets() {
     ));
     let case = json!({"id": "a", "simulator": {"use": "u"}, "checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "submitted"}}]});
     let project = project.file("a.test.jsonl", &case.to_string());
-    let output = project.hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("USER_TOKEN"), "{output}");
+    project.hotseat(&["test"]).assert_stderr(2, &["USER_TOKEN"]);
     project.test_in(&[("USER_TOKEN", "very-secret-token")], &[]).assert_all_passed();
     assert_eq!(user.requests()[0].header("authorization"), Some("Bearer very-secret-token"));
     assert_eq!(asked.load(Ordering::Relaxed), 1);

@@ -278,7 +278,7 @@ fn same_name_in_two_files_is_two_cases() {
         Project::with_agent(&agent).suite("one", &case("hello")).file("deep/two.test.yml", &case("hello"));
     let tested = project.test(&[]);
     tested.assert_all_passed();
-    let results = tested.report["results"].as_array().expect("results");
+    let results = tested.results();
     let files: Vec<&Value> = results.iter().map(|result| &result["file"]).collect();
     assert_eq!(files, ["deep/two.test.yml", "one.test.yaml"]);
 }
@@ -303,9 +303,7 @@ fn suites_behind_links_and_in_unreadable_folders_are_not_left_out() {
         assert_eq!(output.stdout, "tests/a.test.yaml:1 a\ntests/b.test.yaml:1 b\n", "{output}");
     }
     symlink("missing.yaml", path("tests/gone.test.yaml")).expect("a link");
-    let output = project.command(&["list"]).run();
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("cannot follow the link tests/gone.test.yaml: "), "{output}");
+    project.command(&["list"]).run().assert_stderr(2, &["cannot follow the link tests/gone.test.yaml: "]);
     std::fs::remove_file(path("tests/gone.test.yaml")).expect("the link is there");
 
     std::fs::create_dir(path("tests/closed")).expect("a folder");
@@ -318,8 +316,7 @@ fn suites_behind_links_and_in_unreadable_folders_are_not_left_out() {
     // The superuser reads every folder.
     if std::fs::read_dir(path("tests/closed")).is_err() {
         let output = project.command(&["list"]).run();
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains("cannot search for suites: "), "{output}");
+        output.assert_stderr(2, &["cannot search for suites: "]);
         assert!(!output.stderr.contains("data"), "no suite can be there: {output}");
     }
     mode(0o755).expect("permissions");
@@ -425,7 +422,7 @@ fn case_file_selects_exactly_its_cases() {
     // Some shells begin a file with a byte order mark.
     project.workspace.file("cases.jsonl", &format!("\u{FEFF}{}\n\n{}\n", lines[0], lines[3]));
     let tested = project.test(&["--cases", "cases.jsonl"]);
-    let results = tested.report["results"].as_array().expect("the report has results");
+    let results = tested.results();
     let ran: Vec<_> = results.iter().map(|result| (&result["file"], &result["id"])).collect();
     assert_eq!(ran, [(&json!("a.test.yaml"), &json!("one")), (&json!("b.test.yaml"), &json!("two"))]);
     assert_eq!((tested.output.code, agent.requests().len()), (0, 2), "{}", tested.output);
@@ -436,9 +433,7 @@ fn case_file_selects_exactly_its_cases() {
         ("{\"id\":\"one\"}".to_string(), "--cases cases.jsonl: line 1 is not a case"),
     ] {
         project.workspace.file("cases.jsonl", &text);
-        let output = project.hotseat(&["test", "--cases", "cases.jsonl"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(error), "{output}");
+        project.hotseat(&["test", "--cases", "cases.jsonl"]).assert_stderr(2, &[error]);
     }
     let output = project.hotseat(&["test", "--cases", "missing.jsonl"]);
     assert!(output.code == 2 && output.stderr.contains("cannot read --cases missing.jsonl"), "{output}");
@@ -476,8 +471,7 @@ fn init_creates_working_files() {
 
     ----- stderr -----
     ");
-    let dry = project.hotseat(&["test", "--dry-run"]);
-    assert_eq!(dry.code, 0, "{dry}");
+    project.hotseat(&["test", "--dry-run"]).assert_code(0);
     assert_eq!(agent.requests().len(), 0);
 
     let tested = project.test(&[]);
@@ -687,8 +681,7 @@ fn second_ctrl_c_cancels_immediately() {
     running.wait_for_stdout("no new cases");
     running.press_ctrl_c();
     let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
-    assert!(output.stdout.contains("cancelling running cases"), "{output}");
+    output.assert_stdout(130, &["cancelling running cases"]);
     let report = report(&project.workspace);
     assert_eq!(statuses(&report), [("running", "failed"), ("waiting", "skipped")], "{output}");
     assert_eq!(report["results"][0]["failure"]["kind"], "cancelled");
@@ -713,8 +706,7 @@ fn sigterm_acts_like_ctrl_c() {
     assert_eq!(project.workspace.run("kill", &["-TERM", &running.id().to_string()]).code, 0);
     running.wait_for_stdout("no new cases");
     agent.release("open");
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
+    running.wait().assert_code(130);
     assert_eq!(statuses(&report(&project.workspace)), [("running", "passed")]);
 }
 
@@ -733,8 +725,7 @@ fn hook_survives_first_ctrl_c_but_not_second() {
     running.wait_for_stdout("no new cases");
     assert!(!alive.has_ended());
     running.press_ctrl_c();
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
+    running.wait().assert_code(130);
     alive.wait_for_end();
     assert_eq!(report(&project.workspace)["results"][0]["failure"]["kind"], "cancelled");
     assert_eq!(agent.requests().len(), 0);
@@ -934,8 +925,7 @@ fn ctrl_c_during_agent_start() {
     let running = project.command(&["test"]).spawn();
     alive.wait_for_start();
     running.press_ctrl_c();
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
+    running.wait().assert_code(130);
     alive.wait_for_end();
 }
 

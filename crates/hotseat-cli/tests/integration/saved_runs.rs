@@ -87,8 +87,7 @@ fn saved_run_reproduces_reports_exactly() {
         assert!(before.iter().all(|text| text.len() > 300), "{before:?}");
         std::fs::remove_dir_all(project.workspace.path("out")).expect("the reports are there");
 
-        let shown = project.hotseat(&[&["show", "last"], &reports[..]].concat());
-        assert_eq!(shown.code, 0, "{shown}");
+        project.hotseat(&[&["show", "last"], &reports[..]].concat()).assert_code(0);
         for (file, before) in files.iter().zip(before) {
             assert!(project.workspace.read(file) == before, "{file} with {more:?}");
         }
@@ -124,9 +123,9 @@ fn shows_one_conversation() {
     let first: Value = serde_json::from_str(events.stdout.lines().next().expect("a line")).expect("JSON");
     assert_eq!(first["type"], "turn.started");
 
-    let unknown = project.hotseat(&["show", "last", "is worng"]);
-    assert_eq!(unknown.code, 2, "{unknown}");
-    assert!(unknown.stderr.contains("has no case `is worng`; did you mean `is wrong`?"), "{unknown}");
+    project
+        .hotseat(&["show", "last", "is worng"])
+        .assert_stderr(2, &["has no case `is worng`; did you mean `is wrong`?"]);
 }
 
 #[test]
@@ -151,9 +150,7 @@ fn case_with_id_of_another_suite_is_shown_by_its_place() {
 fn lists_and_names_saved_runs() {
     let agent = agent();
     let project = Project::with_agent(&agent).suite("a", MIXED);
-    let none = project.hotseat(&["runs"]);
-    assert_eq!(none.code, 2, "{none}");
-    assert!(none.stderr.contains("there are no saved runs in"), "{none}");
+    project.hotseat(&["runs"]).assert_stderr(2, &["there are no saved runs in"]);
 
     project.hotseat(&["test"]);
     project.hotseat(&["test", "--run", "greets"]);
@@ -197,13 +194,10 @@ fn saving_can_be_disabled() {
     let wrong = Project::with_config(
         "store: { max_age: 3 moons, max_size: 1GB }\ntarget: { endpoint: 'http://127.0.0.1:1' }\n",
     );
-    let output = wrong.suite("a", "name: a\nturns: [{ user: Hello }]\n").hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(
-        output.stderr.contains("invalid `max_age`: the maximum age of stored runs, for example 90d"),
-        "{output}"
+    wrong.suite("a", "name: a\nturns: [{ user: Hello }]\n").hotseat(&["test"]).assert_stderr(
+        2,
+        &["invalid `max_age`: the maximum age of stored runs, for example 90d", "hotseat.yaml:1:19"],
     );
-    assert!(output.stderr.contains("hotseat.yaml:1:19"), "{output}");
 }
 
 #[test]
@@ -211,9 +205,7 @@ fn unwritable_store_does_not_change_verdict() {
     let agent = echo_agent();
     let suite = "name: greets\nturns: [{ user: Hello }]\n";
     let blocked = Project::with_agent(&agent).suite("a", suite).file(".hotseat", "a file, and no folder");
-    let output = blocked.hotseat(&["test"]);
-    assert_eq!(output.code, 0, "{output}");
-    assert!(output.stderr.contains("warning: this run is not saved: "), "{output}");
+    blocked.hotseat(&["test"]).assert_stderr(0, &["warning: this run is not saved: "]);
     let offline = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
         .suite("a", suite)
         .file(".hotseat", "a file, and no folder");
@@ -224,9 +216,7 @@ fn unwritable_store_does_not_change_verdict() {
 
     let foreign =
         Project::with_agent(&agent).suite("a", suite).file(".hotseat/runs.db", &"no database ".repeat(500));
-    let output = foreign.hotseat(&["test"]);
-    assert_eq!(output.code, 0, "{output}");
-    assert!(output.stderr.contains("not a database"), "{output}");
+    foreign.hotseat(&["test"]).assert_stderr(0, &["not a database"]);
     let listed = foreign.hotseat(&["runs"]);
     assert!(listed.code == 3 && listed.stderr.contains("move it away"), "{listed}");
     assert!(foreign.workspace.read(".hotseat/runs.db").starts_with("no database"), "it is left as it was");
@@ -238,17 +228,12 @@ fn reruns_only_failed_cases() {
     let project = Project::with_agent(&agent)
         .suite("a", MIXED)
         .suite("b", &MIXED.replace("Hi", "Hello").replace("BREAK", "Hi"));
-    let none = project.hotseat(&["test", "--last-failed"]);
-    assert_eq!(none.code, 2, "{none}");
+    project.hotseat(&["test", "--last-failed"]).assert_code(2);
 
     project.hotseat(&["test"]);
     let again = project.test(&["--last-failed"]);
-    let ids: Vec<_> = again.report["results"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|r| (r["file"].as_str().unwrap(), r["id"].as_str().unwrap()))
-        .collect();
+    let ids: Vec<_> =
+        again.results().iter().map(|r| (r["file"].as_str().unwrap(), r["id"].as_str().unwrap())).collect();
     assert_eq!(ids, [("a.test.yaml", "is wrong"), ("a.test.yaml", "breaks"), ("b.test.yaml", "is wrong")]);
 
     let narrowed = project.test(&["--last-failed", "--run", "breaks"]);
@@ -347,9 +332,7 @@ fn rerun_without_failures_runs_nothing() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", "name: greets\nturns: [{ user: Hello }]\n");
     project.hotseat(&["test"]);
-    let output = project.hotseat(&["test", "--last-failed"]);
-    assert_eq!(output.code, 4, "{output}");
-    assert!(output.stderr.contains("every case passed when it last ran"), "{output}");
+    project.hotseat(&["test", "--last-failed"]).assert_stderr(4, &["every case passed when it last ran"]);
 }
 
 #[test]
@@ -405,7 +388,7 @@ fn shards_partition_suite() {
         (0..30).map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello }}]\n")).collect();
     let ids = |project: &Project, part: &str| -> Vec<String> {
         let tested = project.test(&["--shard", part]);
-        let all = tested.report["results"].as_array().unwrap();
+        let all = tested.results();
         all.iter().map(|result| result["id"].as_str().unwrap().to_string()).collect()
     };
     let project = Project::with_agent(&agent).suite("a", &many);
@@ -443,8 +426,7 @@ fn secrets_are_not_saved() {
         "target:\n  endpoint: {agent}\n  headers: {{ Authorization: 'Bearer ${{ENV.API_KEY}}' }}\n"
     ))
     .suite("a", "name: asks\nturns: [{ user: Which key? }]\n");
-    let output = project.command(&["test"]).env("API_KEY", "sk-very-secret-0815").run();
-    assert_eq!(output.code, 0, "{output}");
+    project.command(&["test"]).env("API_KEY", "sk-very-secret-0815").run().assert_code(0);
     assert_eq!(TOLD.load(Ordering::Relaxed), 1);
     for args in [&["show", "--json"][..], &["show", "last", "asks", "--json"], &["runs", "--json"]] {
         let shown = project.hotseat(args);
@@ -590,8 +572,7 @@ fn merge_names_different_contexts_and_limits() {
     let output = project.hotseat(&["merge", "last~1", "last"]);
     assert!(output.code == 2 && output.stderr.contains(words), "{output}");
     project.hotseat(&["test", "--shard", "2/2", "--ctx", "one.json"]);
-    let output = project.hotseat(&["merge", "last~2", "last"]);
-    assert_eq!(output.code, 0, "{output}");
+    project.hotseat(&["merge", "last~2", "last"]).assert_code(0);
 
     project.hotseat(&["test", "--shard", "1/2"]);
     let config = project.workspace.read("hotseat.yaml");
@@ -671,8 +652,7 @@ fn merge_rejects_different_configurations() {
     let started = self::agent();
     project.hotseat(&["test", "--shard", "1/2"]);
     project.hotseat(&["test", "--shard", "2/2", "--endpoint", &started.url()]);
-    let merged = project.hotseat(&["merge", "last~1", "last"]);
-    assert_eq!(merged.code, 0, "{merged}");
+    project.hotseat(&["merge", "last~1", "last"]).assert_code(0);
 }
 
 /// Shards that tested different programs are no shards of one run. Folders of absolute paths differ between machines.
@@ -741,8 +721,7 @@ fn reruns_failures_from_another_machine() {
     std::fs::copy(there.workspace.path("part.hotseat"), here.workspace.path("part.hotseat"))
         .expect("it is there");
     for parts in [["last", "part.hotseat"], ["part.hotseat", "last~1"]] {
-        let merged = here.hotseat(&[&["merge"][..], &parts].concat());
-        assert_eq!(merged.code, 1, "{merged}");
+        here.hotseat(&[&["merge"][..], &parts].concat()).assert_code(1);
         let again = here.command(&["test", "--last-failed", "-o", "out.json", "--no-store"]).run();
         assert_eq!(again.code, 1, "{again}");
         let report: Value = serde_json::from_str(&here.workspace.read("out.json")).expect("a report");
@@ -762,8 +741,7 @@ fn redacts_command_line_and_suite_secrets() {
         &["-i", "I am tok-very-secret-0815, too"],
     ] {
         let reports = ["-o", "out.json", "-o", "out.jsonl", "-o", "out.html"];
-        let output = project.command(&[&["test"], args, &reports].concat()).env("MY_TOKEN", SECRET).run();
-        assert_eq!(output.code, 0, "{output}");
+        project.command(&[&["test"], args, &reports].concat()).env("MY_TOKEN", SECRET).run().assert_code(0);
         for file in ["out.json", "out.jsonl", "out.html"] {
             let text = project.workspace.read(file);
             assert!(!text.contains("very-secret"), "{args:?}: {file}: {text}");
@@ -830,8 +808,7 @@ fn resumed_run_does_not_expose_redaction_markers() {
             && without.stderr.contains("was started with the secret `ENV.MY_TOKEN` as an argument"),
         "{without}"
     );
-    let with = project.command(&["resume"]).env("MY_TOKEN", SECRET).run();
-    assert_eq!(with.code, 0, "{with}");
+    project.command(&["resume"]).env("MY_TOKEN", SECRET).run().assert_code(0);
     let told: Vec<String> = agent.requests().iter().map(|request| request.json().to_string()).collect();
     assert!(told.len() == 3 && told.iter().all(|body| body.contains(SECRET)), "{told:#?}");
 }
@@ -848,8 +825,7 @@ fn deeply_nested_agent_output_can_be_reloaded() {
     let suite: String =
         [3, 60, 100, 124].map(|n| format!("---\nid: c{n}\nturns: [{{ user: '{n}' }}]\n")).concat();
     let project = Project::with_agent(&agent).suite("a", &suite);
-    let output = project.hotseat(&["test", "-o", "out.json", "-o", "out.jsonl"]);
-    assert_eq!(output.code, 0, "{output}");
+    project.hotseat(&["test", "-o", "out.json", "-o", "out.jsonl"]).assert_code(0);
     for args in [
         &["show", "last", "-v"][..],
         &["show", "last", "-o", "again.json"],
@@ -899,8 +875,7 @@ fn reading_store_modifies_nothing() {
     let before = there();
     assert_eq!(before.len(), 2, "a file that was written stands alone");
     for args in [&["runs", "--store", "alone/part.db"][..], &["show", "last", "--store", "alone/part.db"]] {
-        let output = project.hotseat(args);
-        assert_eq!(output.code, 0, "{output}");
+        project.hotseat(args).assert_code(0);
     }
     let empty = project.hotseat(&["runs", "--store", "alone/empty.db"]);
     assert!(

@@ -28,8 +28,7 @@ fn a_saved_run_shows_its_sweep_again() {
     let project = bank_project(&agent, CASES);
     let names = ["r.json", "r.jsonl", "r.md", "r.xml", "r.html"];
     let outputs: Vec<&str> = names.iter().flat_map(|name| ["-o", name]).collect();
-    let run = project.hotseat(&sweep_with(&outputs));
-    assert_eq!(run.code, 1, "{run}");
+    project.hotseat(&sweep_with(&outputs)).assert_code(1);
     let first = names.map(|name| project.workspace.read(name));
     let shown = project.hotseat(&["show", "last"]);
     assert!(
@@ -88,8 +87,7 @@ fn merged_shards_have_the_sweeps_of_all() {
     codes.sort_unstable();
     assert_eq!(codes, [0, 0, 1]);
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let merged = project.hotseat(&[&["merge"], &files[..], &["-o", "m.json"]].concat());
-    assert_eq!(merged.code, 1, "{merged}");
+    project.hotseat(&[&["merge"], &files[..], &["-o", "m.json"]].concat()).assert_code(1);
     let sweep = &report(&project, "m.json")["fault_sweep"];
     let numbers = ["runs", "missing"].map(|key| sweep[key].as_u64());
     assert_eq!((numbers, sweep["rows"].as_array().map(Vec::len)), ([Some(4), Some(0)], Some(4)), "{sweep:#}");
@@ -104,9 +102,7 @@ fn merged_shards_have_the_sweeps_of_all() {
     for part in ["1/2", "2/2"] {
         assert_eq!(project.hotseat(&sweep_with(&["--shard", part])).code, 0);
     }
-    let merged = project.hotseat(&["merge", "last", "last~1"]);
-    assert_eq!(merged.code, 3, "{merged}");
-    assert!(merged.stderr.contains("the sweep injected no fault"), "{merged}");
+    project.hotseat(&["merge", "last", "last~1"]).assert_stderr(3, &["the sweep injected no fault"]);
 }
 
 #[test]
@@ -131,11 +127,8 @@ fn an_interrupted_sweep_is_resumed() {
     running.interrupt();
     running.wait_for_stdout("no new cases");
     agent.release("fault");
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
-    assert!(output.stdout.contains("1 conversation did not run"), "{output}");
-    let resumed = project.hotseat(&["resume", "last", "-o", "r.json"]);
-    assert_eq!(resumed.code, 0, "{resumed}");
+    running.wait().assert_stdout(130, &["1 conversation did not run"]);
+    project.hotseat(&["resume", "last", "-o", "r.json"]).assert_code(0);
     let sweep = &report(&project, "r.json")["fault_sweep"];
     assert_eq!((&sweep["runs"], &sweep["missing"]), (&json!(2), &json!(0)), "{sweep:#}");
     let again = project.hotseat(&["resume", "last"]);

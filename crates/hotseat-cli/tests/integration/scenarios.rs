@@ -41,7 +41,7 @@ fn each_scenario_becomes_a_case() {
     let project = Project::with_agent(&agent).suite("a", &suite).file("venues.json", SCENARIOS);
     let tested = project.test(&["--parallel", "1"]);
     tested.assert_all_passed();
-    let said: Vec<String> = agent.requests().iter().map(FakeRequest::last_user_text).collect();
+    let said = agent.user_texts();
     assert_eq!(said, ["Find a venue (for 50) please", "g2 please"]);
     let one = tested.case("handles Corporate workshop");
     assert_eq!(one["id"], "venues@one");
@@ -55,8 +55,7 @@ fn each_scenario_becomes_a_case() {
     assert!(two["stable_id"].as_str().unwrap().starts_with("example:"));
     assert_ne!(one["stable_id"], two["stable_id"]);
     // Variable syntax inside scenario values is literal.
-    let listed = project.hotseat(&["test", "--run", "venues@one", "--dry-run"]);
-    assert_eq!(listed.code, 0, "{listed}");
+    project.hotseat(&["test", "--run", "venues@one", "--dry-run"]).assert_code(0);
 }
 
 /// A list would be a set of characters, the point of a number any character, and the word "null" is in no answer.
@@ -114,9 +113,8 @@ fn case_ids_are_stable_when_data_moves_or_changes() {
     let agent = agent();
     let ids = |scenarios: &str, suite: &str, name: &str| -> Vec<(Value, Value, Value)> {
         let tested = Project::with_agent(&agent).suite(name, suite).file("venues.json", scenarios).test(&[]);
-        tested.report["results"]
-            .as_array()
-            .unwrap()
+        tested
+            .results()
             .iter()
             .map(|r| {
                 (r["stable_id"].clone(), r["scenario"]["id"].clone(), r["scenario"]["fingerprint"].clone())
@@ -285,7 +283,7 @@ fn mistakes_of_a_case_are_told_once() {
 fn scenario_configures_simulated_user() {
     let agent = agent();
     let user = FakeAgent::with_run(|run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let told = request.last_user_json();
         let answer = match told["turn_number"].as_u64() {
             Some(1) => json!({"message": "Hello", "done": false, "goal_progress": "none", "reason": "r"}),
             _ => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
@@ -307,7 +305,7 @@ simulate:
         {"id": "two", "name": "Two", "goal": "g2", "context": ["Acme"], "personality": null}]"#;
     project.suite("a", suite).file("venues.json", scenarios).test(&["--parallel", "1"]).assert_all_passed();
     let requests = user.requests();
-    let told = requests.iter().map(|request| serde_json::from_str(&request.last_user_text()).unwrap());
+    let told = requests.iter().map(FakeRequest::last_user_json);
     let told: Vec<Value> = told.collect();
     let told = |goal: &str| told.iter().find(|told| told["goal"] == goal).expect("the goal");
     let first = told("g1");

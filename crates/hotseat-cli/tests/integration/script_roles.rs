@@ -8,10 +8,9 @@ use crate::common::{Project, TEST_TIMEOUT, TestRun, echo, echo_agent};
 
 /// A project whose scripts are in `src/roles.ts`, with cases.
 fn project(agent: &FakeAgent, more: &str, script: &str, cases: &[Value]) -> Project {
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
     Project::with_config(&format!("agents: {{ it: {{ endpoint: '{agent}' }} }}\n{more}"))
         .file("src/roles.ts", script)
-        .file("a.test.jsonl", &lines.join("\n"))
+        .cases(cases)
 }
 
 fn simulated_case(user: &Value) -> Value {
@@ -79,9 +78,9 @@ fn failing_simulator_function_is_not_agent_failure() {
         assert!(failure["message"].as_str().unwrap().contains(words), "{body}: {failure}");
     }
     let refused = |user: &Value, words: &str| {
-        let output = project(&agent, "", USER, &[simulated_case(user)]).hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(words) && output.stderr.contains("a.test.jsonl:1:"), "{output}");
+        project(&agent, "", USER, &[simulated_case(user)])
+            .hotseat(&["test"])
+            .assert_stderr(2, &[words, "a.test.jsonl:1:"]);
     };
     refused(&json!({"use": "scripts:roles.usr"}), "did you mean `user`?");
     refused(&json!({"use": "scripts:nowhere.user"}), "no script found for `nowhere.user`");
@@ -163,8 +162,7 @@ fn function_writes_report() {
     let script = "export const write = (told: any) => `# ${told.report.summary.passed} passed`;";
     let case = json!({"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]});
     let project = project(&agent, "", script, &[case]);
-    let output = project.hotseat(&["test", "-r", "scripts:roles.write", "-o", "report.txt"]);
-    assert_eq!(output.code, 0, "{output}");
+    project.hotseat(&["test", "-r", "scripts:roles.write", "-o", "report.txt"]).assert_code(0);
     assert_eq!(project.workspace.read("report.txt").trim(), "# 1 passed");
 }
 
@@ -224,8 +222,7 @@ fn hooks_run_in_document_order_and_after_always_runs() {
         json!({"id": "late", "input": "hang", "timeout": "300ms"}),
     ];
     let project = project_with_hooks(&agent, &cases);
-    let output = project.hotseat(&[&["test", "--parallel", "1"][..], &AROUND].concat());
-    assert_eq!(output.code, 1, "{output}");
+    project.hotseat(&[&["test", "--parallel", "1"][..], &AROUND].concat()).assert_code(1);
     assert_eq!(
         log(&project),
         [
@@ -266,8 +263,7 @@ fn after_runs_when_run_is_interrupted_or_stopped() {
     agent.wait_at_gate("open", TEST_TIMEOUT);
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
-    let output = running.wait();
-    assert_eq!(output.code, 130, "{output}");
+    running.wait().assert_code(130);
     let log = log(&project);
     assert_eq!(log[..2], ["all 2", "before a"]);
     assert!(log[2].starts_with("after a failed timeout"), "{log:?}");

@@ -369,9 +369,7 @@ fn hooks_are_found_beside_test_files() {
         project_with_hooks(&agent, before, "After").file("a_test.ts", test_file).file("z_test.ts", ENV_TEST)
     };
     project("Before").test(&["-k", "T001"]).assert_all_passed();
-    let misspelt = project("Befor").hotseat(&["test", "-k", "T001"]);
-    assert_eq!(misspelt.code, 2, "{misspelt}");
-    assert!(misspelt.stderr.contains("unknown hook `Befor`"), "{misspelt}");
+    project("Befor").hotseat(&["test", "-k", "T001"]).assert_stderr(2, &["unknown hook `Befor`"]);
     let in_text = project("Befor").file("noon_test.ts", &test_file.replace("'a'", "'Before noon'"));
     let misspelt = in_text.hotseat(&["test", "-k", "T001"]);
     assert!(misspelt.stderr.contains("unknown hook `Befor`"), "{misspelt}");
@@ -388,13 +386,9 @@ fn functions_run_before_and_after_run() {
         ]
         .join("\n"),
     );
-    let output =
-        project.hotseat(&["test", "--before", "env_test.BeforeAll", "--after", "env_test.AfterAll", "-v"]);
-    assert_eq!(output.code, 1, "{output}");
-    assert!(
-        output.stderr.contains("console: before all a,b\nconsole: after all passed,failed true object"),
-        "{output}"
-    );
+    project
+        .hotseat(&["test", "--before", "env_test.BeforeAll", "--after", "env_test.AfterAll", "-v"])
+        .assert_stderr(1, &["console: before all a,b\nconsole: after all passed,failed true object"]);
 
     let quiet = project.hotseat(&["test", "--before", "env_test.BeforeAll"]);
     assert!(!quiet.stderr.contains("console:"), "{quiet}");
@@ -432,9 +426,9 @@ fn failing_before_function_prevents_case() {
     );
     assert_eq!(agent.requests().len(), 0);
 
-    let output = project.hotseat(&["test", "--before", "env_test.Before"]);
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("--before env_test.Before failed, so no case ran"), "{output}");
+    project
+        .hotseat(&["test", "--before", "env_test.Before"])
+        .assert_stderr(3, &["--before env_test.Before failed, so no case ran"]);
 
     let good = script.replace("throw new Error('no database');", "return { who: 'Ada' };");
     let tested = project_with_hooks(&agent, "env_test.Before", "env_test.After")

@@ -370,15 +370,14 @@ fn words_are_kept_by_the_commands_of_the_report() {
         "pays/a.test.yaml",
         "name: pays once\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n---\nname: pays twice\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n---\nname: books\nturns: [{ user: hi }]\n",
     );
-    let output = project.hotseat(&["test", "twice", "books", "-o", "report.json"]);
-    assert_eq!(output.code, 1, "{output}");
-    assert!(output.stdout.contains("Next: after the fix"), "{output}");
+    project
+        .hotseat(&["test", "twice", "books", "-o", "report.json"])
+        .assert_stdout(1, &["Next: after the fix"]);
     let report: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
     assert_eq!(report["metadata"]["options"]["run"], "\"twice\" \"books\"", "{report}");
     assert_eq!(names(&project.workspace.read("report.json")), ["pays twice", "books"]);
     // A recheck of some cases keeps the words of its own command only.
-    let output = project.hotseat(&["recheck", "last", "books", "-o", "report.json"]);
-    assert_eq!(output.code, 0, "{output}");
+    project.hotseat(&["recheck", "last", "books", "-o", "report.json"]).assert_code(0);
     assert_eq!(names(&project.workspace.read("report.json")), ["books"]);
     // A folder takes precedence over a word.
     let output = project.hotseat(&["list", "pays"]);
@@ -431,16 +430,15 @@ fn an_entry_of_suites_without_a_suite_is_an_error() {
             format!("target: {{ endpoint: 'http://127.0.0.1:9/' }}\nsuites: ['*.test.yaml', '{entry}']\n");
         let project = Project::with_config(&config).suite("a", YAML).file("sub/b.test.yaml", YAML);
         for command in ["list", "test"] {
-            let output = project.hotseat(&[command]);
-            assert_eq!(output.code, 2, "{output}");
-            assert!(output.stderr.contains(&format!("no suite matches `{entry}`")), "{output}");
-            assert!(output.stderr.contains(help), "{output}");
+            project.hotseat(&[command]).assert_stderr(2, &[&format!("no suite matches `{entry}`"), help]);
         }
     }
     let config = "target: { endpoint: 'http://127.0.0.1:9/' }\nsuites: ['*.test.yaml', 'sub/**/*.test.yaml', '*.test.json']\n";
-    let output =
-        Project::with_config(config).suite("a", YAML).file("sub/b.test.yaml", YAML).hotseat(&["list"]);
-    assert_eq!(output.code, 0, "{output}");
+    Project::with_config(config)
+        .suite("a", YAML)
+        .file("sub/b.test.yaml", YAML)
+        .hotseat(&["list"])
+        .assert_code(0);
 }
 
 /// Suites near another project file test the agent of the project that runs: a note says so, once for each such file.

@@ -278,8 +278,7 @@ fn stdio_conversations_can_be_stored() {
 
 #[test]
 fn rejects_stdio_with_port() {
-    let output = project().hotseat(&["serve", "clerk", "--stdio", "--port", "0"]);
-    assert_eq!(output.code, 2, "{output}");
+    project().hotseat(&["serve", "clerk", "--stdio", "--port", "0"]).assert_code(2);
 }
 
 #[test]
@@ -366,16 +365,13 @@ fn stored_conversations_survive_restart() {
 fn reports_agent_file_errors_with_location() {
     let project = project().file("clerk/agent.yaml", "name: Clerk\nsistem: x\n");
     let output = project.hotseat(&["serve", "clerk"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("agent.yaml:2:1") && output.stderr.contains("sistem"), "{output}");
+    output.assert_stderr(2, &["agent.yaml:2:1", "sistem"]);
     assert_eq!(output.stdout, "");
 }
 
 #[test]
 fn reports_missing_agent() {
-    let output = Project::empty().hotseat(&["serve", "nowhere"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("nowhere"), "{output}");
+    Project::empty().hotseat(&["serve", "nowhere"]).assert_stderr(2, &["nowhere"]);
 }
 
 /// What is answered to a request with this body, or to a GET without one.
@@ -484,10 +480,9 @@ fn reports_port_in_use() {
     let project = project();
     let (_running, address) = start_server(&project, &[]);
     let port = address.rsplit(':').next().unwrap();
-    let output = project.hotseat(&["serve", "clerk", "--port", port]);
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{output}");
-    assert!(output.stderr.contains("--port 0"), "{output}");
+    project
+        .hotseat(&["serve", "clerk", "--port", port])
+        .assert_stderr(3, &[&format!("cannot listen on 127.0.0.1:{port}"), "--port 0"]);
 }
 
 #[test]
@@ -497,8 +492,7 @@ fn warns_about_externally_reachable_address() {
     let said = running.wait_for_stderr("warning");
     assert!(said.contains("every machine that reaches this address can talk to the agent"), "{said}");
     running.wait_for_stdout("http://127.0.0.1:");
-    let output = project.hotseat(&["serve", "clerk", "--host", "here"]);
-    assert_eq!(output.code, 2, "{output}");
+    project.hotseat(&["serve", "clerk", "--host", "here"]).assert_code(2);
 }
 
 /// Of a repeated key one value would be taken; a list would fill the members in order.

@@ -25,7 +25,7 @@ fn agent() -> FakeAgent {
 /// A simulated user that sends the requested messages in order.
 fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
     FakeAgent::with_run(move |run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let told = request.last_user_json();
         let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
         let said = script.get(turn - 1).copied().unwrap_or("And then?");
         let answer = match said.strip_prefix("DONE ") {
@@ -50,12 +50,7 @@ fn run_suite(agent: &FakeAgent, user: &FakeAgent, suite: &str) -> TestRun {
 }
 
 fn received_inputs(helper: &FakeAgent) -> Vec<Value> {
-    let requests = helper.requests();
-    requests.iter().map(|request| serde_json::from_str(&request.last_user_text()).unwrap()).collect()
-}
-
-fn user_texts(agent: &FakeAgent) -> Vec<String> {
-    agent.requests().iter().map(FakeRequest::last_user_text).collect()
+    helper.requests().iter().map(FakeRequest::last_user_json).collect()
 }
 
 const GOAL: &str = "name: s\nsimulate:\n  goal: Find a venue in Stuttgart\n";
@@ -158,7 +153,7 @@ fn end_of_simulation_is_recorded() {
         let (agent, user) = (
             agent(),
             FakeAgent::with_run(move |run, request| {
-                let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+                let told = request.last_user_json();
                 let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
                 let said = script[turn - 1];
                 let answer = match said.strip_prefix("DONE ") {
@@ -263,7 +258,7 @@ fn simulation_continues_after_written_turns() {
     let tested =
         run_suite(&agent, &user, &format!("{GOAL}  max_turns: 2\nturns: [{{ user: Good morning }}]\n"));
     tested.assert_all_passed();
-    assert_eq!(user_texts(&agent), ["Good morning", "In Stuttgart"]);
+    assert_eq!(agent.user_texts(), ["Good morning", "In Stuttgart"]);
     assert_eq!(tested.case("s")["simulations"][0]["first_turn"], 2);
 }
 
@@ -271,7 +266,7 @@ fn simulation_continues_after_written_turns() {
 fn user_message_is_cleaned_and_never_empty() {
     let (agent, user) = (agent(), simulated_user(&["User: \"In Stuttgart\"", "DONE achieved"]));
     run_suite(&agent, &user, GOAL).assert_all_passed();
-    assert_eq!(user_texts(&agent), ["In Stuttgart"]);
+    assert_eq!(agent.user_texts(), ["In Stuttgart"]);
 }
 
 /// The party that is awaited when the time limit of the case ends is at fault, however long the other took.
@@ -335,7 +330,7 @@ fn out_of_role_user_makes_attempt_invalid() {
         let (agent, user) = (
             agent(),
             FakeAgent::with_run(move |run, request| {
-                let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+                let told = request.last_user_json();
                 let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
                 let answer = json!({"message": script[turn - 1], "done": false, "goal_progress": "none", "reason": "r"});
                 run.text(&answer.to_string()).finished()
@@ -373,7 +368,7 @@ fn topics_are_judged_on_exit_and_can_stop_conversation() {
     let tested = run_suite(&agent, &user, &format!("{GOAL}{topics}"));
     let failure = tested.failure("s");
     assert_eq!(failure["kind"], "assertion");
-    assert_eq!(user_texts(&agent), ["Hello", "In Stuttgart"], "no further message is sent");
+    assert_eq!(agent.user_texts(), ["Hello", "In Stuttgart"], "no further message is sent");
     let case = tested.case("s");
     assert_eq!(case["completion"]["termination"], "error");
     let visit = &case["topic_visits"][0];
@@ -607,14 +602,14 @@ fn user_mentioning_machines_stays_in_role() {
     ];
     let (agent, user) = (agent(), simulated_user(script));
     run_suite(&agent, &user, GOAL).assert_all_passed();
-    assert_eq!(user_texts(&agent), script[..5]);
+    assert_eq!(agent.user_texts(), script[..5]);
 }
 
 /// What an agent did stays done, so the attempt says something about it and is not replaced.
 #[test]
 fn a_violated_prohibition_outlasts_a_broken_simulated_user() {
     let user = FakeAgent::with_run(|run, request| {
-        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let told = request.last_user_json();
         let answer = match told["turn_number"].as_u64() {
             Some(1) => r#"{"message": "Book it", "done": false, "goal_progress": "none", "reason": "r"}"#,
             _ => "{}",

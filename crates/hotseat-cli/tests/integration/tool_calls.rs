@@ -85,8 +85,7 @@ fn run_in_every_adapter(arguments: &Value, result: &Value, test: &str) -> Vec<(&
         {"role": "assistant", "content": "Done."},
     ]}]);
     let project = Project::empty().file("held.json", &transcript.to_string());
-    let imported = project.hotseat(&["import", "openai-transcripts", "held.json", "-o", "in"]);
-    assert_eq!(imported.code, 0, "{imported}");
+    project.hotseat(&["import", "openai-transcripts", "held.json", "-o", "in"]).assert_code(0);
     let project = project.file("a.test.yaml", test);
     told.push(("a transcript", project.test(&["-n", "replay:in/recordings", "a.test.yaml"])));
     told

@@ -1,6 +1,6 @@
 //! Topics: assignment of turns, triggers and judges, assertions on exit, and reports.
 
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
 use crate::common::{Project, TestRun};
@@ -114,7 +114,7 @@ fn judge_tracks_topics_of_scripted_conversation() {
         (Some("greeting"), Some("judge"), Some("high"), Some("it sounds like gathering"))
     );
     // Every turn that could lead to another topic is judged: the third is the first in the last topic.
-    let asked: Vec<String> = judge.requests().iter().map(FakeRequest::last_user_text).collect();
+    let asked = judge.user_texts();
     assert_eq!(asked.len(), 3, "each turn had a choice before it");
     let second = &asked[1];
     for part in [
@@ -132,8 +132,7 @@ fn judge_tracks_topics_of_scripted_conversation() {
 fn trace_explains_topic_decisions() {
     let (agent, judge) = (booking_agent(), topic_judge());
     let project = project(&agent, Some(&judge)).suite("a", BOOKING);
-    let output = project.hotseat(&["test", "--trace", "out.jsonl"]);
-    assert_eq!(output.code, 0, "{output}");
+    project.hotseat(&["test", "--trace", "out.jsonl"]).assert_code(0);
     let trace = project.workspace.read("out.jsonl");
     let events: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |name: &str| -> Vec<&Value> {
@@ -327,12 +326,10 @@ fn unusable_topic_judge_answer_is_an_error() {
 #[test]
 fn missing_topic_judge_is_reported_before_run() {
     let agent = booking_agent();
-    let output = project(&agent, None).suite("a", BOOKING).hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    assert!(
-        output.stderr.contains("no judge is configured") && output.stderr.contains("a.test.yaml:8"),
-        "{output}"
-    );
+    project(&agent, None)
+        .suite("a", BOOKING)
+        .hotseat(&["test"])
+        .assert_stderr(2, &["no judge is configured", "a.test.yaml:8"]);
     assert!(agent.requests().is_empty());
 }
 
@@ -436,7 +433,7 @@ turns: [{ user: Hello }]
     );
     let tested = project.test(&["--parallel", "1"]);
     tested.assert_all_passed();
-    let asked: Vec<String> = judge.requests().iter().map(FakeRequest::last_user_text).collect();
+    let asked = judge.user_texts();
     for (question, of) in asked.iter().zip(["Of the suite", "Of the case", "Of the graph"]) {
         assert!(question.contains(&format!("## gathering\nCharacteristic: {of}\n")), "{of}: {question}");
         assert!(question.contains("## greeting\nCharacteristic: Of the project\n"), "{question}");

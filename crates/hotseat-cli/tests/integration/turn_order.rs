@@ -3,7 +3,7 @@
 use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
-use crate::common::{Project, TestRun};
+use crate::common::Project;
 
 /// An agent that asks once and then finishes.
 fn agent() -> FakeAgent {
@@ -17,11 +17,6 @@ fn agent() -> FakeAgent {
     })
 }
 
-fn run_cases(agent: &FakeAgent, cases: &[Value]) -> TestRun {
-    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    Project::with_agent(agent).file("a.test.jsonl", &lines.join("\n")).test(&[])
-}
-
 #[test]
 fn agent_finishes_before_all_turns_are_sent() {
     let agent = agent();
@@ -33,7 +28,7 @@ fn agent_finishes_before_all_turns_are_sent() {
     };
     let case_with = |policy: &str| case(policy, json!({"on_complete": policy}));
     let cases = [case("usual", json!({})), case_with("continue"), case_with("stop"), case_with("fail")];
-    let tested = run_cases(&agent, &cases);
+    let tested = Project::with_agent(&agent).cases(&cases).test(&[]);
     for (name, status, turns) in
         [("usual", "failed", 3), ("continue", "failed", 3), ("stop", "passed", 2), ("fail", "failed", 2)]
     {
@@ -42,7 +37,7 @@ fn agent_finishes_before_all_turns_are_sent() {
     }
     for (case, words) in [("stop", Some("PASSED")), ("fail", Some("└─ Turn 3: not run")), ("continue", None)]
     {
-        let stdout = run_cases(&agent, &[case_with(case)]).output.stdout;
+        let stdout = Project::with_agent(&agent).cases(&[case_with(case)]).test(&[]).output.stdout;
         let line = stdout.lines().find(|line| line.contains("urn 3: not run"));
         assert_eq!(line.is_some(), words.is_some(), "{stdout}");
         assert!(words.is_none_or(|words| line.is_some_and(|line| line.contains(words))), "{stdout}");
@@ -85,13 +80,12 @@ fn failed_turn_ends_conversation_by_default() {
         {"input": "third", "assert": [{"type": "contains", "value": "nowhere"}]}
     ]);
     let last = json!([{"type": "contains", "value": "third"}]);
-    let tested = run_cases(
-        &agent,
-        &[
+    let tested = Project::with_agent(&agent)
+        .cases(&[
             json!({"id": "ends", "turns": turns, "final_assertions": last}),
             json!({"id": "goes on", "turns": turns, "final_assertions": last, "continue_on_failure": true}),
-        ],
-    );
+        ])
+        .test(&[]);
     let ends = tested.case("ends");
     assert_eq!((&ends["status"], &ends["total_turns"]), (&json!("failed"), &json!(1)));
     assert_eq!(ends.get("final_assertions"), None);
@@ -109,7 +103,7 @@ fn failed_turn_ends_conversation_by_default() {
 fn agent_error_always_ends_conversation() {
     let agent = FakeAgent::with_run(|run, _| run.error("out of order", None));
     let case = json!({"id": "a", "turns": [{"input": "x"}, {"input": "y"}], "continue_on_failure": true});
-    let tested = run_cases(&agent, &[case]);
+    let tested = Project::with_agent(&agent).cases(&[case]).test(&[]);
     assert_eq!(tested.failure("a")["kind"], "agent_error");
     assert_eq!(agent.requests().len(), 1);
 }
@@ -118,16 +112,13 @@ fn agent_error_always_ends_conversation() {
 fn matches_whole_answer() {
     let agent = agent();
     let wrong = "nothing of the kind";
-    let tested = run_cases(
-        &agent,
-        &[
-            json!({"id": "text", "input": "x", "expected": "Done: x."}),
-            json!({"id": "not this", "input": "x", "expected": "Done: y."}),
-            json!({"id": "json", "input": "json", "expected": {"a": [1, 2], "b": 1}}),
-            json!({"id": "decided otherwise", "input": "x", "expected": wrong, "assert": [{"type": "contains", "value": "x"}]}),
-            json!({"id": "by a turn", "turns": [{"input": "x", "assert": [{"type": "contains", "value": "x"}]}], "expected": wrong}),
-        ],
-    );
+    let tested = Project::with_agent(&agent).cases(&[
+        json!({"id": "text", "input": "x", "expected": "Done: x."}),
+        json!({"id": "not this", "input": "x", "expected": "Done: y."}),
+        json!({"id": "json", "input": "json", "expected": {"a": [1, 2], "b": 1}}),
+        json!({"id": "decided otherwise", "input": "x", "expected": wrong, "assert": [{"type": "contains", "value": "x"}]}),
+        json!({"id": "by a turn", "turns": [{"input": "x", "assert": [{"type": "contains", "value": "x"}]}], "expected": wrong}),
+    ]).test(&[]);
     for (name, status) in [
         ("text", "passed"),
         ("not this", "failed"),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::common::typescript::{
     IMPORTS, JUDGE, USER, assert_outcomes, booking, project, project_with_roles, refused, run_script,
-    statuses, user_texts,
+    statuses,
 };
 use crate::common::{Project, echo_agent, example};
 use crate::html::ReportPage;
@@ -57,7 +57,7 @@ fn test_file_is_a_suite() {
     );
     assert_eq!(tested.case("Booking > is left")["skip_reason"], "no rooms yet");
     assert_eq!(tested.case("Booking > by day > finds a room")["tags"], json!(["day"]));
-    assert_eq!(user_texts(&agent), ["hello"]);
+    assert_eq!(agent.user_texts(), ["hello"]);
     let chosen = project.test(&["a_test.ts", "--run", "^Test"]);
     assert_eq!(statuses(&chosen), ["TestFirst passed", "TestSecond passed"]);
 }
@@ -93,7 +93,7 @@ fn hard_assertion_ends_test_and_soft_one_does_not() {
       user.says('three');
     });";
     let tested = project(&agent, script).test(&["a_test.ts"]);
-    assert_eq!(user_texts(&agent), ["one", "two"]);
+    assert_eq!(agent.user_texts(), ["one", "two"]);
     let failure = tested.failure("a");
     assert_eq!((&failure["kind"], &failure["fault"]), (&json!("assertion"), &json!("agent")));
     assert!(failure["detail"].as_str().unwrap().contains("a_test.ts:6:21"), "{failure:#}");
@@ -118,7 +118,7 @@ fn caught_failure_still_fails() {
       t.assert.True(true);
     }";
     let tested = project(&agent, script).test(&["a_test.ts"]);
-    assert_eq!(user_texts(&agent), ["one"]);
+    assert_eq!(agent.user_texts(), ["one"]);
     assert_eq!(tested.failure("a")["kind"], "assertion");
     let said = tested.case("a")["logs"].as_array().unwrap();
     assert!(said.iter().any(|line| line.as_str().unwrap().starts_with("the case has ended: ")), "{said:?}");
@@ -204,7 +204,7 @@ fn user_says_takes_a_turn_by_any_of_its_spellings() {
       user.says({ content: 'three' });
     });";
     project(&agent, script).test(&["a_test.ts"]).assert_all_passed();
-    assert_eq!(user_texts(&agent), ["one", "two", "three"]);
+    assert_eq!(agent.user_texts(), ["one", "two", "three"]);
     let failure = run_script("it('a', () => { user.says({ text: 'hi' }); });").failure("a").to_string();
     assert!(failure.contains("user.says needs the user's text under `user`, got"), "{failure}");
 }
@@ -1221,8 +1221,7 @@ fn redacts_secrets_in_test_output() {
 fn init_creates_working_typescript_suite() {
     let agent = echo_agent();
     let project = Project::empty();
-    let written = project.hotseat(&["init", "--typescript", "--endpoint", &agent.url()]);
-    assert_eq!(written.code, 0, "{written}");
+    project.hotseat(&["init", "--typescript", "--endpoint", &agent.url()]).assert_code(0);
     let types = std::fs::read_to_string(project.workspace.path("hotseat-editor/hotseat.d.ts")).unwrap();
     assert_eq!(types, hotseat_engine::typescript::TYPE_DEFINITIONS);
     project.test(&[]).assert_all_passed();
@@ -1347,7 +1346,7 @@ fn documented_examples_run_against_booking_agent() {
     let project = example("booking");
     let tested = project.test(&["booking_test.ts"]);
     tested.assert_all_passed();
-    let results = tested.report["results"].as_array().unwrap();
+    let results = tested.results();
     assert!(results.len() >= 4, "{}", tested.output);
     let measured = tested.report["results"].to_string();
     assert!(!measured.contains("nobody says what"), "{measured}");
@@ -1844,7 +1843,7 @@ fn rows_of_a_table_declare_tests_and_groups() {
             "plain passed",
         ]
     );
-    let mut texts = user_texts(&agent);
+    let mut texts = agent.user_texts();
     texts.sort();
     assert_eq!(texts, ["Bonn", "Kiel", "Oslo 3", "Rome 2", "a1", "b1", "plain"]);
 }
@@ -1894,7 +1893,7 @@ fn names_of_other_test_tools_are_known() {
         )
         .test(&["a_test.ts"]);
     assert_eq!(statuses(&tested), ["a passed"]);
-    assert_eq!(user_texts(&agent), ["before", "a", "after"]);
+    assert_eq!(agent.user_texts(), ["before", "a", "after"]);
 
     let imported = refused("import { beforeAl } from 'hotseat';\nit('a', () => {});");
     assert!(imported.stderr.contains("a_test.ts:2:26"), "{imported}");
@@ -2016,7 +2015,7 @@ fn functions_that_decide_checks_cannot_send_or_assert() {
             failure.to_string().contains("a judging function cannot assert or send anything"),
             "{failure:#}"
         );
-        assert_eq!(user_texts(&agent), ["x"], "{check}");
+        assert_eq!(agent.user_texts(), ["x"], "{check}");
     }
     let reads = run_script(
         "it('a', () => { user.says('x'); evaluate(1).toBe(1); expect(agent).toSatisfy(() => conversation.evaluationResults.length === 1); });",

@@ -2,7 +2,7 @@
 
 use crate::common::Project;
 use crate::common::typescript::{
-    IMPORTS, JUDGE, USER, booking, project, project_with_roles, refused, run_script, statuses, user_texts,
+    IMPORTS, JUDGE, USER, booking, project, project_with_roles, refused, run_script, statuses,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn scenarios_become_tests() {
     let mut project = project(&agent, script).file("scenarios/venues.json", &scenarios.to_string());
     let tested = project.test(&["a_test.ts", "--parallel", "1"]);
     tested.assert_all_passed();
-    assert_eq!(user_texts(&agent), ["find a room", "find a hall"]);
+    assert_eq!(agent.user_texts(), ["find a room", "find a hall"]);
     let workshop = tested.case("rooms > handles workshop");
     assert_eq!(workshop["id"], "rooms > handles workshop@a");
     assert_eq!(workshop["scenario"]["set"], "venues");
@@ -213,9 +213,7 @@ fn focused_tests_can_be_forbidden() {
     let of = project(&agent, "it('a', () => {});\nit.only('b', () => {});");
     assert_eq!(of.hotseat(&["test", "a_test.ts"]).code, 0);
     for command in ["test", "list"] {
-        let output = of.hotseat(&[command, "--forbid-only", "a_test.ts"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains("`only`") && output.stderr.contains("a_test.ts:3:"), "{output}");
+        of.hotseat(&[command, "--forbid-only", "a_test.ts"]).assert_stderr(2, &["`only`", "a_test.ts:3:"]);
     }
     let grouped = project(&agent, "describe.only('g', () => { it('a', () => {}); });");
     assert_eq!(grouped.hotseat(&["test", "--forbid-only", "a_test.ts"]).code, 2);

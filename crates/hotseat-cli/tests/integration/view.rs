@@ -632,9 +632,7 @@ fn missing_store_serves_no_page() {
         (&off, &["test", "--view"][..], "`store: false` in the project file disables saving"),
         (&on, &["test", "--view", "--no-store"], "--no-store disables saving"),
     ] {
-        let output = project.hotseat(args);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(what) && output.stderr.contains("`-o report.html`"), "{output}");
+        project.hotseat(args).assert_stderr(2, &[what, "`-o report.html`"]);
     }
     assert_eq!(agent.requests().len(), 0, "the agent was not contacted");
 }

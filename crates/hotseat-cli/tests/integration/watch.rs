@@ -147,8 +147,7 @@ fn keys_work_after_the_process_was_stopped() {
     let (pid, shell) = (running.id(), |script: &str| project.workspace.run("sh", &["-c", script]));
     let modes = || shell(&format!("stty -a < /proc/{pid}/fd/0")).stdout;
     assert!(modes().contains("-icanon"), "{}", modes());
-    let cooked = shell(&format!("stty icanon echo < /proc/{pid}/fd/0 && kill -CONT {pid}"));
-    assert_eq!(cooked.code, 0, "{cooked}");
+    shell(&format!("stty icanon echo < /proc/{pid}/fd/0 && kill -CONT {pid}")).assert_code(0);
     running.press_keys("a");
     wait_for_run(&mut running, 2);
     assert!(modes().contains("-icanon"), "{}", modes());

@@ -58,6 +58,13 @@ impl Project {
         self
     }
 
+    /// Writes `a.test.jsonl`, with one case per line.
+    #[track_caller]
+    pub fn cases(self, cases: &[Value]) -> Project {
+        let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
+        self.file("a.test.jsonl", &lines.join("\n"))
+    }
+
     /// Writes any file.
     #[track_caller]
     pub fn file(self, path: &str, text: &str) -> Project {
@@ -81,16 +88,27 @@ impl Project {
     /// Runs `hotseat test` with a report.
     #[track_caller]
     pub fn test(&self, args: &[&str]) -> TestRun {
-        self.test_in(&[], args)
+        self.test_with(args, |command| command)
     }
 
     /// Runs `hotseat test` with a report and environment variables.
     #[track_caller]
     pub fn test_in(&self, env: &[(&str, &str)], args: &[&str]) -> TestRun {
+        self.test_with(args, |command| {
+            env.iter().fold(command, |command, (name, value)| command.env(name, value))
+        })
+    }
+
+    /// Runs `hotseat test` with a report, for example with a standard input.
+    #[track_caller]
+    pub fn test_with(
+        &self,
+        args: &[&str],
+        prepare: impl FnOnce(ProgramInvocation) -> ProgramInvocation,
+    ) -> TestRun {
         // Removes the report of an earlier run.
         let _ = std::fs::remove_file(self.workspace.path(REPORT));
-        let command = self.command(&[&["test", "-o", REPORT], args].concat());
-        let output = env.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
+        let output = prepare(self.command(&[&["test", "-o", REPORT], args].concat())).run();
         assert_no_panic(&output);
         let Ok(report) = std::fs::read_to_string(self.workspace.path(REPORT)) else {
             panic!("no report was written\n{output}")
@@ -105,11 +123,16 @@ impl Project {
 const REPORT: &str = "out/report.json";
 
 impl TestRun {
+    /// The results of all cases.
+    #[track_caller]
+    pub fn results(&self) -> &[Value] {
+        self.report["results"].as_array().expect("a list of results")
+    }
+
     /// The result of a case.
     #[track_caller]
     pub fn case(&self, name: &str) -> &Value {
-        let results = self.report["results"].as_array().expect("a list of results");
-        results
+        self.results()
             .iter()
             .find(|result| result["name"] == name)
             .unwrap_or_else(|| panic!("no case {name}\n{}", self.output))
@@ -134,10 +157,20 @@ impl TestRun {
         }
     }
 
+    /// Asserts the exit code, and the kind and words of the failure of case `a`.
+    #[track_caller]
+    pub fn assert_failed(&self, code: i32, kind: &str, words: &str) {
+        let failure = self.failure("a");
+        assert_eq!(failure["kind"], kind, "{failure:#}");
+        let message = failure["message"].as_str().unwrap_or_default();
+        assert!(message.contains(words), "{words:?} is not in {message:?}");
+        assert_eq!(self.output.code, code, "{}", self.output);
+    }
+
     /// Asserts that every case passed and the exit code is 0.
     #[track_caller]
     pub fn assert_all_passed(&self) {
-        let all = self.report["results"].as_array().expect("a list of results");
+        let all = self.results();
         let passed = !all.is_empty() && all.iter().all(|result| result["status"] == "passed");
         assert!(passed && self.output.code == 0, "{}", self.output);
     }

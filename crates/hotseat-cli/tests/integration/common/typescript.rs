@@ -1,6 +1,6 @@
 //! TypeScript test files, run against a fake agent.
 
-use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
+use hotseat_testkit::{FakeAgent, ProgramOutput};
 use serde_json::json;
 
 use super::{Project, TestRun, echo_agent};
@@ -37,19 +37,8 @@ pub fn refused(script: &str) -> ProgramOutput {
     output
 }
 
-/// User text of each request to the agent.
-pub fn user_texts(agent: &FakeAgent) -> Vec<String> {
-    let last = |request: &FakeRequest| {
-        request.json()["messages"].as_array().unwrap().last().unwrap()["content"]
-            .as_str()
-            .unwrap()
-            .to_string()
-    };
-    agent.requests().iter().map(last).collect()
-}
-
 pub fn statuses(tested: &TestRun) -> Vec<String> {
-    let results = tested.report["results"].as_array().unwrap();
+    let results = tested.results();
     let mut all: Vec<String> = results
         .iter()
         .map(|result| format!("{} {}", result["name"].as_str().unwrap(), result["status"].as_str().unwrap()))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotseat::dsl::{Group, Harness, HarnessContext, HarnessOutput};
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::completions::text_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient};
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ impl FeatureFixture {
         let two = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "two heard you"})));
         let judge = FakeAgent::start(|_| {
             let answer = json!({"reasoning": "It is so.", "satisfied": true}).to_string();
-            complete_reply(json!({"role": "assistant", "content": answer}), "stop")
+            text_reply(&answer)
         });
         let project = Project::with_config(&format!(
             "agents:

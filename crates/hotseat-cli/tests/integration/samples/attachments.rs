@@ -60,12 +60,10 @@ fn text_only_agent_receives_no_pictures() {
         let house = SampleProject::create()
             .with_test_file("receipt.jsonl", &sample(path))
             .with_test_file("fixtures/receipt.jpg", PICTURE);
-        let output = house.command(&["test", "--config", "embedded.yaml", "-i", "tests/receipt.jsonl"]).run();
-        assert_eq!(output.code, 2, "{output}");
-        assert!(
-            output.stderr.contains("this case sets `attachments`, which its agent does not support"),
-            "{output}"
-        );
+        house
+            .command(&["test", "--config", "embedded.yaml", "-i", "tests/receipt.jsonl"])
+            .run()
+            .assert_stderr(2, &["this case sets `attachments`, which its agent does not support"]);
         // The other adapters send the picture to the agent, which answers that it cannot read it.
         for door in &ADAPTERS[1..] {
             let tested = house.run_with(door, "receipt.jsonl", &[]);

@@ -76,8 +76,7 @@ fn multi_turn_examples() {
         ],
     );
     // The generated suite is run again.
-    let again = house.command(&["test", "-i", "tests/generated.jsonl"]).run();
-    assert_eq!(again.code, 0, "{again}");
+    house.command(&["test", "-i", "tests/generated.jsonl"]).run().assert_code(0);
 }
 
 #[test]
@@ -108,7 +107,6 @@ fn single_turn_examples() {
 #[test]
 fn rejects_undefined_hooks() {
     let house = sample_project();
-    let output = run_command(&house, "yao agent test -i ./tests/inputs.jsonl --before env_test.Missing");
-    assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("env_test.Missing"), "{output}");
+    run_command(&house, "yao agent test -i ./tests/inputs.jsonl --before env_test.Missing")
+        .assert_stderr(2, &["env_test.Missing"]);
 }

@@ -118,8 +118,7 @@ fn conversation_histories() {
 
     let tested = run_sample("documents/standard/stages.jsonl");
     tested.assert_all_passed();
-    let ids: Vec<&Value> =
-        tested.report["results"].as_array().unwrap().iter().map(|result| &result["id"]).collect();
+    let ids: Vec<&Value> = tested.results().iter().map(|result| &result["id"]).collect();
     assert_eq!(ids, ["expense-turn1", "expense-turn2", "expense-turn3"]);
 }
 
@@ -179,7 +178,7 @@ fn rejects_scripts() {
     for path in ["documents/multi-turn/script-assertion.json", "documents/standard/script-assertion.json"] {
         let house = SampleProject::create().with_test_file("script.jsonl", &wrap_assertion(path));
         for door in ADAPTERS {
-            let output = house
+            house
                 .command(&[
                     "test",
                     "--config",
@@ -189,10 +188,8 @@ fn rejects_scripts() {
                     "-o",
                     "out.json",
                 ])
-                .run();
-            assert_eq!(output.code, 2, "{output}");
-            assert!(output.stderr.contains("tests/script.jsonl:1:"), "{output}");
-            assert!(output.stderr.contains("script"), "{output}");
+                .run()
+                .assert_stderr(2, &["tests/script.jsonl:1:", "script"]);
             assert!(!exists(&house.project.workspace, "out.json"), "nothing ran");
         }
     }

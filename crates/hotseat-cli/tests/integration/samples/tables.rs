@@ -14,7 +14,7 @@ fn run_table(suite: &str) -> TestRun {
 
 /// Selected members of each case, in file order.
 fn case_members(tested: &TestRun, members: &[&str]) -> Vec<Value> {
-    let results = tested.report["results"].as_array().unwrap();
+    let results = tested.results();
     results.iter().map(|case| members.iter().map(|member| case[*member].clone()).collect()).collect()
 }
 
@@ -60,11 +60,11 @@ fn human_continues_conversation() {
     for door in ADAPTERS {
         let config = format!("{door}.yaml");
         let report = format!("{door}.json");
-        let output = house
+        house
             .command(&["test", "--config", &config, "-i", "tests/typed.jsonl", "-o", &report])
             .stdin("Travel, $80\nYes\n")
-            .run();
-        assert_eq!(output.code, 0, "{output}");
+            .run()
+            .assert_code(0);
         let report: Value = serde_json::from_str(&house.project.workspace.read(&report)).unwrap();
         let sources: Vec<&Value> = report["results"][0]["turns"]
             .as_array()
@@ -79,9 +79,8 @@ fn human_continues_conversation() {
 #[test]
 fn awaiting_signals() {
     let tested = run_table("awaiting");
-    let reasons: Vec<Value> = tested.report["results"]
-        .as_array()
-        .unwrap()
+    let reasons: Vec<Value> = tested
+        .results()
         .iter()
         .map(|case| {
             json!([case["id"], case["turns"][0]["awaiting_input"], case["turns"][0]["awaiting_reason"]])
@@ -140,7 +139,7 @@ fn truncated_reply() {
 #[test]
 fn assertion_table() {
     let tested = run_table("assertions");
-    let results = tested.report["results"].as_array().unwrap();
+    let results = tested.results();
     for case in results {
         let id = case["id"].as_str().unwrap();
         let expected = if id.ends_with(", not") || id == "all must hold" { "failed" } else { "passed" };
