@@ -142,13 +142,13 @@ impl AgUiSession {
                         other => other.to_string(),
                     };
                     let content = Value::String(content);
-                    self.thread.insert_result(ResultMessage { id, call_id, content, error: None });
+                    self.thread.history.insert_result(ResultMessage { id, call_id, content, error: None });
                     ToolCompleted { turn_id, tool_call_id, output, origin: Origin::Client }.into()
                 }
                 ToolReply::Error(message) => {
                     let content = Value::String(message.clone());
                     let error = Some(message.clone());
-                    self.thread.insert_result(ResultMessage { id, call_id, content, error });
+                    self.thread.history.insert_result(ResultMessage { id, call_id, content, error });
                     let error = ErrorInfo { code: None, message, retriable: None };
                     ToolFailed { turn_id, tool_call_id, error, origin: Origin::Client }.into()
                 }

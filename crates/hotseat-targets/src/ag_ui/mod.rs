@@ -172,7 +172,8 @@ impl AgUiSession {
             let mut take = |event: SseEvent<'_>| {
                 if broken.is_none() && limits.exceeded_record_limit().is_none() {
                     let at = times.time_of(event.data, &self.target.timing, recorder);
-                    broken = run.receive(event, at, &mut |payload| recorder.emit_at(at, payload)).err();
+                    broken = run.receive(event, at).err();
+                    run.take_payloads().for_each(|payload| recorder.emit_at(at, payload));
                 }
             };
             let (fed, ended) = match received {
@@ -191,9 +192,9 @@ impl AgUiSession {
             };
             let undecodable = fed.err().map(|error| format!("event {} {error}", run.received() + 1));
             if let Some(message) = broken.map(|error| error.to_string()).or(undecodable) {
-                let at = recorder.now();
                 // Data before the error is kept; further problems at the end are ignored.
-                let _ = run.finish(at, &mut |payload| recorder.emit(payload));
+                let _ = run.finish(recorder.now());
+                run.take_payloads().for_each(|payload| recorder.emit(payload));
                 return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
             }
             if ended {
@@ -206,8 +207,8 @@ impl AgUiSession {
         }
 
         let (received, open) = (run.received(), run.open_items());
-        let at = recorder.now();
-        let end = run.finish(at, &mut |payload| recorder.emit(payload));
+        let end = run.finish(recorder.now());
+        run.take_payloads().for_each(|payload| recorder.emit(payload));
         // Assertions would read a state that the agent has changed.
         if given_up.is_none()
             && let Some(problem) = self.thread.patching.exceeded()
@@ -324,10 +325,12 @@ pub fn fold_streams(
             let (mut decoder, mut broken) = (SseDecoder::default(), false);
             let _ = decoder.feed_events(stream, |event| {
                 let at = hotseat_trace::TimeOffset(recorded.len() as u64);
-                broken = broken || run.receive(event, at, &mut |payload| recorded.push(payload)).is_err();
+                broken = broken || run.receive(event, at).is_err();
+                recorded.extend(run.take_payloads());
             });
             let at = hotseat_trace::TimeOffset(recorded.len() as u64);
-            let _ = run.finish(at, &mut |payload| recorded.push(payload));
+            let _ = run.finish(at);
+            recorded.extend(run.take_payloads());
         }
     }
     (recorded, thread.state)

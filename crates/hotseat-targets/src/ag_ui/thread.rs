@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hotseat_trace::{Origin, PatchBudget, TimeOffset};
 use serde_json::{Map, Value, json};
 
-use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot, ResultMessage};
+use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot};
 use super::id_map::IdMap;
 use super::known_call::{KnownArguments, KnownCall};
 use super::recorded_texts::RecordedTexts;
@@ -267,29 +267,10 @@ impl ConversationThread {
     pub fn add_second_call_entry(&mut self, id: &str, name: &str) {
         let Some(known) = self.calls.get(id) else { return };
         let message_id = known.trace_id.clone();
-        let mut entry = self.call_entry(id).cloned().unwrap_or_else(|| json!({"id": id, "type": "function"}));
+        let mut entry =
+            self.history.call_entry(id).cloned().unwrap_or_else(|| json!({"id": id, "type": "function"}));
         entry["function"]["name"] = Value::String(name.to_string());
         self.history.push(object(json!({"id": message_id, "role": "assistant", "toolCalls": [entry]})));
-    }
-
-    /// Sets the arguments of a call in its message, as the agent sent them.
-    pub fn set_call_arguments(&mut self, id: &str, text: String) {
-        self.history.set_call_arguments(id, text);
-    }
-
-    /// Returns the entry of a call in its message.
-    pub fn call_entry(&mut self, id: &str) -> Option<&mut Value> {
-        self.history.call_entry(id)
-    }
-
-    /// Returns the result of a call in the history.
-    pub fn result(&self, call_id: &str) -> Option<&Value> {
-        self.history.result(call_id)
-    }
-
-    /// Inserts a result after the message of its call and the existing results.
-    pub fn insert_result(&mut self, result: ResultMessage) -> MessageSlot {
-        self.history.insert_result(result)
     }
 
     /// Replaces the history by the messages of a snapshot. Activity and reasoning messages are kept after

@@ -94,6 +94,7 @@ members! {
             name: String,
         }
         /// `subagent.started`, `subagent.finished`, `subagent.failed`
+        #[derive(Default)]
         Subagent {
             /// Id of the subtask.
             subagent: Arc<str>,

@@ -6,7 +6,7 @@ use hotseat_trace::ToolArguments;
 
 use super::super::reply_order::{CallingMessage, ReplyCall};
 use super::super::wire::{self, MessageObject};
-use super::run::{PayloadSink, RunFold};
+use super::run::RunFold;
 
 impl RunFold<'_> {
     /// Adds a new call to the reply. If a text of the same agent is open, the call belongs to its message.
@@ -38,7 +38,7 @@ impl RunFold<'_> {
     }
 
     /// Records the messages of calls that nothing but the order of the stream shows. Without a text, it shows nothing of interest.
-    pub(super) fn tell_calling_messages(&mut self, out: PayloadSink<'_>) {
+    pub(super) fn tell_calling_messages(&mut self) {
         let turn = &mut self.thread.turn;
         turn.calling_messages.extend(self.reply.end(false));
         if turn.recorded_texts.is_empty() {
@@ -46,37 +46,31 @@ impl RunFold<'_> {
         }
         for CallingMessage { call, message } in std::mem::take(&mut turn.calling_messages) {
             if self.thread.calls.get(&call.id).is_some_and(|known| known.trace_id == call.trace_id) {
-                self.tell_calling_message(&call.id, message, out);
+                self.tell_calling_message(&call.id, message);
             }
         }
     }
 
     /// Records the message of a call as a snapshot lists it. A snapshot with other ids tells it by the text of the message.
-    pub(super) fn tell_message_of_snapshot(
-        &mut self,
-        id: &Arc<str>,
-        message: &MessageObject,
-        out: PayloadSink<'_>,
-    ) {
+    pub(super) fn tell_message_of_snapshot(&mut self, id: &Arc<str>, message: &MessageObject) {
         let text = wire::text(message.get("content"));
         let known = self.thread.turn.recorded_texts.message_of(wire::id(message).unwrap_or(""), &text);
         if let Some(message) = known {
-            self.tell_calling_message(id, message, out);
+            self.tell_calling_message(id, message);
         }
     }
 
-    fn tell_calling_message(&mut self, id: &Arc<str>, message: Arc<str>, out: PayloadSink<'_>) {
+    fn tell_calling_message(&mut self, id: &Arc<str>, message: Arc<str>) {
         let Some(call) = self.thread.calls.get_mut(id).filter(|call| !call.has_message) else { return };
         call.has_message = true;
         let tool_call_id = call.trace_id.clone();
-        out(ToolArguments {
+        self.emit(ToolArguments {
             turn_id: self.turn_id(),
             tool_call_id,
             input: None,
             text: None,
             ended_us: None,
             message_id: Some(message),
-        }
-        .into());
+        });
     }
 }

@@ -5,20 +5,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hotseat_model::ArgumentsProgress;
-use hotseat_trace::{Origin, TimeOffset, ToolArguments, ToolInvocation};
+use hotseat_trace::{Origin, ToolArguments, ToolInvocation};
 use serde_json::Value;
 
 use super::super::history::ResultMessage;
 use super::super::known_call::{KnownArguments, ResultSource};
 use super::super::wire::{self, merge_metadata};
-use super::run::{CallSighting, OpenCall, PayloadSink, ReannouncedCall, RunFold, UnansweredCall};
+use super::run::{CallSighting, OpenCall, ReannouncedCall, RunFold, UnansweredCall};
 use crate::message::json_text::{arguments_note, joined};
 use crate::message::{ToolReply, is_content_parts, parse_content_output};
 
 impl RunFold<'_> {
     /// Processes the announcement of a call. Within a turn an id means one call, even if a resumed run
     /// announces it again; in a later turn it is a new call, since some servers restart their numbering.
-    pub(super) fn tool_start(&mut self, e: wire::ToolStart, at: TimeOffset, out: PayloadSink<'_>) {
+    pub(super) fn tool_start(&mut self, e: wire::ToolStart) {
         let id = self.thread.known_id(e.tool_call_id);
         let known = self.thread.call_of_turn(&id);
         let open = self.open_calls.remove(&id);
@@ -36,16 +36,15 @@ impl RunFold<'_> {
             None => {
                 let (subagent, message_id) = (e.subagent_run_id.clone(), e.parent_message_id.clone());
                 let seen = CallSighting { subagent, message_id, ..CallSighting::default() };
-                self.record_new_call(&id, &e.tool_call_name, seen, out);
+                self.record_new_call(&id, &e.tool_call_name, seen);
                 self.add_call_to_reply(&id, e.subagent_run_id.as_ref());
             }
             Some(_) if is_other => {
                 self.open_calls.insert(id.clone(), std::mem::take(&mut open));
-                self.tool_end(&id, out);
+                self.tool_end(&id);
                 self.record_second_call(
                     &id,
                     ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id },
-                    out,
                 );
             }
             Some(call) => {
@@ -56,7 +55,7 @@ impl RunFold<'_> {
                 let again = (is_answered || is_complete_in_run || is_complete).then_some(again);
                 if is_complete {
                     self.open_calls.insert(id.clone(), std::mem::take(&mut open));
-                    self.tool_end(&id, out);
+                    self.tool_end(&id);
                 }
                 let arguments = if goes_on { open.arguments } else { ArgumentsProgress::default() };
                 open = OpenCall { arguments, reannounced: again, ..OpenCall::default() };
@@ -65,14 +64,14 @@ impl RunFold<'_> {
         self.thread.add_call_entry(&id, &e.tool_call_name, e.parent_message_id.as_ref());
         self.add_call_metadata(&id, e.metadata);
         self.add_to_run(&id);
-        open.last_part = Some(at);
+        open.last_part = Some(self.now);
         self.last_calls.push(id.clone());
         self.open_calls.insert(id, open);
     }
 
     /// Records the calls at the end of a run that repeat a call of the client and have no result: the agent calls the tool
     /// again and waits. An agent that only repeats the call goes on with the answer.
-    pub(super) fn record_calls_again(&mut self, out: PayloadSink<'_>) {
+    pub(super) fn record_calls_again(&mut self) {
         for id in std::mem::take(&mut self.last_calls) {
             let known = self.thread.call_of_turn(&id);
             if known.is_none_or(|known| known.result_source != Some(ResultSource::Client)) {
@@ -81,8 +80,8 @@ impl RunFold<'_> {
             let Some(mut open) = self.open_calls.remove(&id) else { continue };
             if let Some(again) = open.reannounced.take() {
                 let arguments = KnownArguments::parse(open.arguments.text());
-                self.record_second_call(&id, again, out);
-                self.set_arguments(&id, arguments, Some(open), out);
+                self.record_second_call(&id, again);
+                self.set_arguments(&id, arguments, Some(open));
             }
         }
     }
@@ -96,28 +95,22 @@ impl RunFold<'_> {
 
     pub(super) fn add_call_metadata(&mut self, id: &Arc<str>, metadata: wire::EventMetadata) {
         if metadata.is_some()
-            && let Some(Value::Object(entry)) = self.thread.call_entry(id)
+            && let Some(Value::Object(entry)) = self.thread.history.call_entry(id)
         {
             merge_metadata(entry, metadata);
         }
     }
 
     /// Adds a new call to the thread and the trace.
-    pub(super) fn record_new_call(
-        &mut self,
-        id: &Arc<str>,
-        name: &Arc<str>,
-        seen: CallSighting,
-        out: PayloadSink<'_>,
-    ) {
+    pub(super) fn record_new_call(&mut self, id: &Arc<str>, name: &Arc<str>, seen: CallSighting) {
         let CallSighting { origin, started_us, subagent, message_id } = seen;
-        let started = started_us.unwrap_or_else(|| self.start_time(self.now));
+        let started = started_us.unwrap_or_else(|| self.start_time());
         let started_us = (started != self.now).then_some(started);
         let tool_call_id = self.thread.add_call(id, name, origin, started);
         if let Some(call) = self.thread.calls.get_mut(id) {
             call.has_message = message_id.is_some();
         }
-        out(ToolInvocation {
+        self.emit(ToolInvocation {
             turn_id: self.turn_id(),
             tool_call_id,
             tool_name: name.clone(),
@@ -126,17 +119,16 @@ impl RunFold<'_> {
             subagent,
             message_id,
             ..ToolInvocation::default()
-        }
-        .into());
+        });
     }
 
-    pub(super) fn tool_arguments(&mut self, e: wire::ToolArgs, at: TimeOffset) {
+    pub(super) fn tool_arguments(&mut self, e: wire::ToolArgs) {
         let id = self.thread.known_id(e.tool_call_id);
         self.add_call_metadata(&id, e.metadata);
         if let Some(open) = self.open_calls.get_mut(&id) {
             open.arguments.add(&e.delta);
             open.is_complete = false;
-            open.last_part = Some(at);
+            open.last_part = Some(self.now);
             return;
         }
         // Arguments after the end of a call still belong to it; for an unknown call they wait for its
@@ -149,11 +141,11 @@ impl RunFold<'_> {
         let is_late = known.is_some_and(KnownArguments::is_whole);
         let arguments = ArgumentsProgress::from(before + &e.delta);
         self.open_calls
-            .insert(id, OpenCall { arguments, last_part: Some(at), is_late, ..OpenCall::default() });
+            .insert(id, OpenCall { arguments, last_part: Some(self.now), is_late, ..OpenCall::default() });
     }
 
     /// Completes the arguments of a call.
-    pub(super) fn tool_end(&mut self, id: &Arc<str>, out: PayloadSink<'_>) {
+    pub(super) fn tool_end(&mut self, id: &Arc<str>) {
         let Some(known) = self.thread.call_of_turn(id) else { return };
         let Some(mut open) = self.open_calls.remove(id) else { return };
         open.arguments = joined(open.arguments.into_text()).into();
@@ -168,44 +160,43 @@ impl RunFold<'_> {
             // Complete arguments are never replaced: that would hide what the call did.
             None if open.is_late && known.arguments.contradicts(&arguments) => {
                 let again = ReannouncedCall { name: known.name.clone(), subagent: None };
-                self.record_second_call(id, again, out);
-                self.set_arguments(id, arguments, Some(open), out);
+                self.record_second_call(id, again);
+                self.set_arguments(id, arguments, Some(open));
             }
             // Announced again after its end or its result, with different arguments: a second call.
             Some(again)
                 if known.arguments.contradicts(&arguments)
                     || (is_answered_here && !arguments.is_empty() && known.arguments != arguments) =>
             {
-                self.record_second_call(id, again, out);
-                self.set_arguments(id, arguments, Some(open), out);
+                self.record_second_call(id, again);
+                self.set_arguments(id, arguments, Some(open));
             }
             Some(again) => {
                 if !same {
-                    self.set_arguments(id, arguments, Some(open.clone()), out);
+                    self.set_arguments(id, arguments, Some(open.clone()));
                 }
                 // It may still get a second result.
                 self.open_calls
                     .insert(id.clone(), OpenCall { is_complete: true, reannounced: Some(again), ..open });
             }
             None if same => {}
-            None => self.set_arguments(id, arguments, Some(open), out),
+            None => self.set_arguments(id, arguments, Some(open)),
         }
     }
 
     /// Notes that a repeated id is a second call.
-    pub(super) fn note_second_call(&mut self, id: &Arc<str>, out: PayloadSink<'_>) {
+    pub(super) fn note_second_call(&mut self, id: &Arc<str>) {
         let id = if id.is_empty() { "\"\"" } else { id };
-        self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
+        self.note(format!("tool call id {id} is used for two calls; both are counted"));
     }
 
     /// Records that a repeated id is a second call.
-    fn record_second_call(&mut self, id: &Arc<str>, again: ReannouncedCall, out: PayloadSink<'_>) {
-        self.note_second_call(id, out);
+    fn record_second_call(&mut self, id: &Arc<str>, again: ReannouncedCall) {
+        self.note_second_call(id);
         self.record_new_call(
             id,
             &again.name,
             CallSighting { subagent: again.subagent, ..CallSighting::default() },
-            out,
         );
         self.thread.add_second_call_entry(id, &again.name);
     }
@@ -216,7 +207,6 @@ impl RunFold<'_> {
         id: &Arc<str>,
         arguments: KnownArguments,
         streamed: Option<OpenCall>,
-        out: PayloadSink<'_>,
     ) {
         let Some(call) = self.thread.calls.get_mut(id) else { return };
         if call.arguments == arguments {
@@ -226,7 +216,7 @@ impl RunFold<'_> {
             && !matches!(call.arguments, KnownArguments::Invalid(_))
             && !call.arguments.is_empty()
         {
-            self.note(out, format!("tool call {id} was announced again with arguments that cannot be read as JSON; the first ones are used"));
+            self.note(format!("tool call {id} was announced again with arguments that cannot be read as JSON; the first ones are used"));
             return;
         }
         call.arguments = arguments.clone();
@@ -234,28 +224,34 @@ impl RunFold<'_> {
         let ended_us = streamed.as_ref().and_then(|streamed| streamed.last_part);
         let text = streamed.map(|streamed| streamed.arguments.into_text()).filter(|text| !text.is_empty());
         if let Some(text) = text {
-            self.thread.set_call_arguments(id, text);
+            self.thread.history.set_call_arguments(id, text);
         }
         let (input, text) = match arguments {
             KnownArguments::Json(value) => (Some(value), None),
             KnownArguments::Invalid(text) => {
-                self.note(out, arguments_note(id, &text));
+                self.note(arguments_note(id, &text));
                 (None, Some(text))
             }
             KnownArguments::Unknown => (None, None),
         };
-        out(ToolArguments { turn_id: self.turn_id(), tool_call_id, input, text, ended_us, message_id: None }
-            .into());
+        self.emit(ToolArguments {
+            turn_id: self.turn_id(),
+            tool_call_id,
+            input,
+            text,
+            ended_us,
+            message_id: None,
+        });
     }
 
-    pub(super) fn tool_result(&mut self, mut e: wire::ToolResult, origin: Origin, out: PayloadSink<'_>) {
+    pub(super) fn tool_result(&mut self, mut e: wire::ToolResult, origin: Origin) {
         self.last_calls.clear();
         let id = self.thread.known_id(e.tool_call_id);
         e.tool_call_id = id.clone();
         if let Some(again) = self.open_calls.get(&id).and_then(|open| open.reannounced.clone()) {
-            self.process_repeated_result(&id, again, &e, out);
+            self.process_repeated_result(&id, again, &e);
         }
-        self.tool_end(&id, out);
+        self.tool_end(&id);
         let Some(call) = self.thread.calls.get(&id) else {
             self.orphan_results.push(e);
             return;
@@ -274,10 +270,9 @@ impl RunFold<'_> {
         if repeated == Some(ResultSource::Client) {
             let keeps_answer = origin == Origin::Snapshot || self.repeats_answer(&id, &e.content);
             let used = if keeps_answer { "the client's result" } else { "the result of the agent" };
-            self.note(
-                out,
-                format!("tool call {id} was answered by the client and got another result; {used} is used"),
-            );
+            self.note(format!(
+                "tool call {id} was answered by the client and got another result; {used} is used"
+            ));
             if keeps_answer {
                 return;
             }
@@ -285,9 +280,9 @@ impl RunFold<'_> {
             self.contradicted_call.get_or_insert(id);
             return;
         } else if repeated.is_some() && origin == Origin::Stream {
-            self.note(out, format!("tool call {id} got another result; the last one is used"));
+            self.note(format!("tool call {id} got another result; the last one is used"));
         }
-        self.record_result(&id, e, origin, out);
+        self.record_result(&id, e, origin);
     }
 
     /// The source of results that this request brings.
@@ -297,15 +292,9 @@ impl RunFold<'_> {
 
     /// Processes a result of a call that already had one when it was announced again. If the tool evidently
     /// ran twice, there are two calls.
-    fn process_repeated_result(
-        &mut self,
-        id: &Arc<str>,
-        again: ReannouncedCall,
-        result: &wire::ToolResult,
-        out: PayloadSink<'_>,
-    ) {
+    fn process_repeated_result(&mut self, id: &Arc<str>, again: ReannouncedCall, result: &wire::ToolResult) {
         // With different arguments, the end of the arguments creates the second call.
-        self.tool_end(id, out);
+        self.tool_end(id);
         if self.open_calls.get(id).is_none_or(|open| open.reannounced.is_none()) {
             return;
         }
@@ -328,31 +317,25 @@ impl RunFold<'_> {
         if arguments.is_empty() {
             open.arguments = "{}".to_string().into();
         }
-        self.record_second_call(id, again, out);
-        self.set_arguments(id, arguments, Some(open), out);
+        self.record_second_call(id, again);
+        self.set_arguments(id, arguments, Some(open));
     }
 
     /// Returns true if the history already has this result. One that is repeated without its error is the same.
     fn is_known_result(&self, id: &Arc<str>, result: &wire::ToolResult) -> bool {
         let known_error = self.thread.calls.get(id).and_then(|call| call.error.as_deref());
-        self.thread.result(&self.thread.id_in_history(id)) == Some(&message_content(&result.content))
+        self.thread.history.result(&self.thread.id_in_history(id)) == Some(&message_content(&result.content))
             && (result.error().is_none() || result.error() == known_error)
     }
 
     /// Returns true if a result of a call only repeats the client's answer, as it is or wrapped.
     fn repeats_answer(&self, id: &Arc<str>, content: &Value) -> bool {
-        let Some(answer) = self.thread.result(&self.thread.id_in_history(id)) else { return false };
+        let Some(answer) = self.thread.history.result(&self.thread.id_in_history(id)) else { return false };
         let name = self.thread.calls.get(id).map_or("", |call| &call.name);
         wraps_answer(&parse_content_output(content), &parse_content_output(answer), [id, name])
     }
 
-    pub(super) fn record_result(
-        &mut self,
-        id: &Arc<str>,
-        e: wire::ToolResult,
-        origin: Origin,
-        out: PayloadSink<'_>,
-    ) {
+    pub(super) fn record_result(&mut self, id: &Arc<str>, e: wire::ToolResult, origin: Origin) {
         if origin == Origin::Stream {
             self.add_result_to_reply(id);
         }
@@ -372,7 +355,7 @@ impl RunFold<'_> {
                 content: message_content(&e.content),
                 error: error.clone(),
             };
-            let slot = self.thread.insert_result(result);
+            let slot = self.thread.history.insert_result(result);
             if e.metadata.is_some() {
                 merge_metadata(self.thread.history.message_mut(slot), e.metadata);
             }
@@ -382,23 +365,23 @@ impl RunFold<'_> {
             Some(error) => ToolReply::failed(error, &wire::text(Some(&e.content))),
             None => ToolReply::Content(parse_content_output(&e.content)),
         };
-        out(reply.into_payload(turn_id, tool_call_id, origin));
+        self.emit(reply.into_payload(turn_id, tool_call_id, origin));
     }
 
     /// Completes the arguments of all calls.
-    pub(super) fn close_calls(&mut self, out: PayloadSink<'_>) {
+    pub(super) fn close_calls(&mut self) {
         if self.open_calls.is_empty() {
             return;
         }
         for number in 0..self.calls_in_order.len() {
             let id = self.calls_in_order[number].clone();
-            self.tool_end(&id, out);
+            self.tool_end(&id);
         }
         // Arguments may also have arrived for calls of an earlier run.
         let mut others: Vec<Arc<str>> = self.open_calls.keys().cloned().collect();
         others.sort();
         for id in others {
-            self.tool_end(&id, out);
+            self.tool_end(&id);
         }
     }
 

@@ -9,16 +9,11 @@ use hotseat_trace::TimeOffset;
 use super::super::known_call::KnownArguments;
 use super::super::recorded_texts::MAX_SEARCHED_BYTES;
 use super::super::wire::{self, MessageObject};
-use super::run::{PayloadSink, RunFold};
+use super::run::RunFold;
 
 impl RunFold<'_> {
     /// Reads the messages of earlier turns: their calls may complete calls of this turn. New ones start at `first`.
-    pub(super) fn read_earlier_turns(
-        &mut self,
-        earlier: &[Arc<MessageObject>],
-        first: TimeOffset,
-        out: PayloadSink<'_>,
-    ) {
+    pub(super) fn read_earlier_turns(&mut self, earlier: &[Arc<MessageObject>], first: TimeOffset) {
         for call in earlier.iter().flat_map(|message| wire::calls(message)) {
             let id = self.thread.known_id(call.id.into());
             // Another call of the history may have the same id.
@@ -28,7 +23,7 @@ impl RunFold<'_> {
                 .call_of_turn(&id)
                 .is_some_and(|known| known.has_unique_id(&id) && !known.arguments.contradicts(&arguments))
             {
-                self.complete_arguments(&id, arguments, out);
+                self.complete_arguments(&id, arguments);
             }
         }
         // What is before the first known message is older than the conversation.
@@ -37,21 +32,17 @@ impl RunFold<'_> {
         let earlier = &earlier[ours..];
         for message in self.late_texts(earlier) {
             let id = wire::id(message).unwrap_or_default();
-            self.note(
-                out,
-                format!("message {id} of an earlier turn arrived only in this one, so it counts in this one"),
-            );
-            self.reconcile_text(message, first, out);
+            self.note(format!(
+                "message {id} of an earlier turn arrived only in this one, so it counts in this one"
+            ));
+            self.reconcile_text(message, first);
         }
         for (message, call) in self.late_calls(earlier) {
             let id = self.thread.known_id(call.id.into());
-            self.note(
-                out,
-                format!(
-                    "tool call {id} of an earlier turn arrived only in this one, so it counts in this one"
-                ),
-            );
-            self.record_snapshot_call(message, &call, &id, first, out);
+            self.note(format!(
+                "tool call {id} of an earlier turn arrived only in this one, so it counts in this one"
+            ));
+            self.record_snapshot_call(message, &call, &id, first);
             *self.thread.turn.calls_before.entry(call.name.into()).or_default() += 1;
         }
     }

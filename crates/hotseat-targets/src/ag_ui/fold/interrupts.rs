@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::super::wire;
 use super::error::{EventProblem, ProtocolViolation};
-use super::run::{OpenInterrupt, PayloadSink, RunFold};
+use super::run::{OpenInterrupt, RunFold};
 
 impl RunFold<'_> {
     /// Processes a custom event. Before outcomes existed, a paused graph sent one, often with JSON in a
     /// string.
-    pub(super) fn custom(&mut self, e: wire::CustomEvent, out: PayloadSink<'_>) {
+    pub(super) fn custom(&mut self, e: wire::CustomEvent) {
         if e.name == "on_interrupt" {
             let value = match &e.value {
                 Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| e.value.clone()),
@@ -38,33 +38,30 @@ impl RunFold<'_> {
                 value,
             });
         }
-        out(Custom { turn_id: self.turn_id(), name: e.name, value: e.value }.into());
+        self.emit(Custom { turn_id: self.turn_id(), name: e.name, value: e.value });
     }
 
     /// Returns the interrupts of an outcome. If a producer uses both channels, the newer one is used.
     pub(super) fn interrupts_of(
         &mut self,
         outcome: &wire::WireOutcome,
-        out: PayloadSink<'_>,
     ) -> Result<Vec<OpenInterrupt>, ProtocolViolation> {
         let legacy = std::mem::take(&mut self.legacy_interrupts);
         match outcome.r#type.as_str() {
             "success" => {}
-            "cancelled" | "canceled" => {
-                self.note(out, "the agent reports that the run was cancelled".to_string())
-            }
+            "cancelled" | "canceled" => self.note("the agent reports that the run was cancelled".to_string()),
             "interrupt" if outcome.interrupts.is_empty() && legacy.is_empty() => {
                 return Err(self.at_event(EventProblem::NoInterrupts));
             }
             "interrupt" if outcome.interrupts.is_empty() => {}
             "interrupt" => {
                 if outcome.interrupts.iter().any(|interrupt| interrupt.text("id").is_none()) {
-                    self.note(out, "an interrupt has no `id`, so the answer cannot name it; it is sent in `forwardedProps.command.resume`".to_string());
+                    self.note("an interrupt has no `id`, so the answer cannot name it; it is sent in `forwardedProps.command.resume`".to_string());
                 }
                 let asked = outcome.interrupts.iter().enumerate();
                 return Ok(asked.map(|(number, interrupt)| self.open_interrupt(number, interrupt)).collect());
             }
-            other => self.note(out, format!("unknown run outcome {other}; read as success")),
+            other => self.note(format!("unknown run outcome {other}; read as success")),
         }
         Ok(legacy)
     }
@@ -90,13 +87,13 @@ impl RunFold<'_> {
     }
 
     /// Records that the agent awaits answers to these interrupts.
-    pub(super) fn raise(&mut self, asked: Vec<OpenInterrupt>, out: PayloadSink<'_>) {
+    pub(super) fn raise(&mut self, asked: Vec<OpenInterrupt>) {
         // A later run of the same stream may repeat an interrupt; it is answered once.
         let again: HashSet<Arc<str>> = asked.iter().filter_map(|interrupt| interrupt.id.clone()).collect();
         self.interrupts.retain(|known| known.id.as_ref().is_none_or(|id| !again.contains(id)));
         let mut last: HashMap<Arc<str>, usize> = HashMap::new();
         for interrupt in asked {
-            out(InterruptRaised {
+            self.emit(InterruptRaised {
                 turn_id: self.turn_id(),
                 interrupt_id: interrupt.trace_id.clone(),
                 reason: interrupt.reason.clone(),
@@ -107,8 +104,7 @@ impl RunFold<'_> {
                 }),
                 server: None,
                 value: interrupt.value.clone(),
-            }
-            .into());
+            });
             let known = interrupt.id.clone().and_then(|id| last.insert(id, self.interrupts.len()));
             match known {
                 // Repeated in one outcome: the first position is kept.

@@ -29,8 +29,7 @@ use serde_json::{Value, json};
 use self::error::{EventProblem, MAX_RUN_BOUNDARIES, ProtocolViolation};
 use self::run::RunProgress;
 pub use self::run::{
-    FinishedRun, FoldOptions, OpenInterrupt, PayloadSink, ProtocolStrictness, RunEnd, RunFold, RunRequest,
-    UnansweredCall,
+    FinishedRun, FoldOptions, OpenInterrupt, ProtocolStrictness, RunEnd, RunFold, RunRequest, UnansweredCall,
 };
 use super::known_call::KnownArguments;
 use super::wire::{self, Event, Received};
@@ -66,21 +65,25 @@ impl RunFold<'_> {
         self.rules.open_entities()
     }
 
+    /// Takes the trace payloads since the last call, in order.
+    pub fn take_payloads(&mut self) -> impl Iterator<Item = Payload> {
+        self.payloads.drain(..)
+    }
+
     /// Processes one event. Fails if it is not a valid event, or violates a rule under strict rules. One that is named as an error
     /// is an error of the agent, unless its data is an event of the protocol.
     pub fn receive(
         &mut self,
         SseEvent { data, is_error }: SseEvent<'_>,
         at: TimeOffset,
-        out: PayloadSink<'_>,
     ) -> Result<(), ProtocolViolation> {
         self.received += 1;
         if self.options.keep_raw {
             let event = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
-            out(Raw { turn_id: self.turn_id(), event }.into());
+            self.emit(Raw { turn_id: self.turn_id(), event });
         }
         if data == "[DONE]" && !is_error {
-            self.note(out, "`[DONE]` is not an event of this protocol; ignored".to_string());
+            self.note("`[DONE]` is not an event of this protocol; ignored".to_string());
             return Ok(());
         }
         check_value_count(data).map_err(|error| self.at_event(error.into()))?;
@@ -95,15 +98,14 @@ impl RunFold<'_> {
         if received.null_subagent {
             self.report_violation(
                 "`subagentRunId` is null; omit it or set it to the id of a sub-agent".to_string(),
-                out,
             )?;
         }
         if self.expander.passes_on(&received.event) {
-            return self.process(received.event, at, out);
+            return self.process(received.event, at);
         }
         let mut expanded = std::mem::take(&mut self.expanded);
         let expansion = self.expander.expand(received.event, &mut expanded);
-        let followed = expanded.drain(..).try_for_each(|event| self.process(event, at, out));
+        let followed = expanded.drain(..).try_for_each(|event| self.process(event, at));
         self.expanded = expanded;
         followed?;
         expansion.map_err(|error| self.at_event(error.into()))
@@ -111,41 +113,42 @@ impl RunFold<'_> {
 
     /// Ends the run at the end of the stream: closes open items and returns how the run ended. Fails if the
     /// run ended regularly but has results or arguments of an unknown call.
-    pub fn finish(mut self, at: TimeOffset, out: PayloadSink<'_>) -> Result<RunEnd, ProtocolViolation> {
+    pub fn finish(&mut self, at: TimeOffset) -> Result<RunEnd, ProtocolViolation> {
         let mut closed = Vec::new();
         self.expander.close_all(&mut closed);
         for event in closed {
-            self.process(event, at, out)?;
+            self.process(event, at)?;
         }
-        self.settle(out);
+        self.settle();
         if self.progress == RunProgress::Running {
             return Ok(RunEnd::Truncated);
         }
-        if let Some(error) = self.failed {
+        if let Some(error) = self.failed.take() {
             return Ok(RunEnd::Failed(error));
         }
         if let Some((part, id)) = self.orphan() {
             return Err(ProtocolViolation::UnknownCall { part, id: id.clone() });
         }
-        if let Some(id) = self.contradicted_call {
+        if let Some(id) = self.contradicted_call.take() {
             return Err(ProtocolViolation::SecondResult(id));
         }
         if let Some(id) = self.unknown_awaited() {
             return Err(ProtocolViolation::UnknownPendingCall(id.clone()));
         }
         let unanswered = self.unanswered();
-        Ok(RunEnd::Finished(FinishedRun { interrupts: self.interrupts, unanswered }))
+        Ok(RunEnd::Finished(FinishedRun { interrupts: std::mem::take(&mut self.interrupts), unanswered }))
     }
 
     fn turn_id(&self) -> Arc<str> {
         self.thread.turn.id.clone()
     }
 
-    /// Returns the start of a text or call, or the arrival of a snapshot, at this time. Those that arrive together are told apart
+    /// Returns the start of a text or call, or the arrival of a snapshot, that arrives now. Those that arrive together are told apart
     /// by a microsecond, so that times tell their order.
-    fn start_time(&mut self, at: TimeOffset) -> TimeOffset {
+    fn start_time(&mut self) -> TimeOffset {
         let next = TimeOffset(self.thread.turn.last_start.0 + 1);
-        let started = if next > at && next - at < MAX_START_SHIFT { next } else { at };
+        let is_shifted = next > self.now && next - self.now < MAX_START_SHIFT;
+        let started = if is_shifted { next } else { self.now };
         self.thread.turn.last_start = started;
         started
     }
@@ -154,30 +157,30 @@ impl RunFold<'_> {
         ProtocolViolation::Event { number: self.received, problem }
     }
 
-    fn note(&mut self, out: PayloadSink<'_>, message: String) {
+    fn emit(&mut self, payload: impl Into<Payload>) {
+        self.payloads.push(payload.into());
+    }
+
+    fn note(&mut self, message: String) {
         if self.recorded_notes.contains(&message) {
             return;
         }
-        out(Note { turn_id: self.turn_id(), message: message.clone(), event: Some(self.received) }.into());
+        self.emit(Note { turn_id: self.turn_id(), message: message.clone(), event: Some(self.received) });
         self.recorded_notes.insert(message);
     }
 
-    fn report_violation(&mut self, rule: String, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
+    fn report_violation(&mut self, rule: String) -> Result<(), ProtocolViolation> {
         match self.options.strictness {
             ProtocolStrictness::Strict => Err(self.at_event(EventProblem::Rule(rule))),
             ProtocolStrictness::Lenient => {
-                self.note(out, rule);
+                self.note(rule);
                 Ok(())
             }
         }
     }
 
     /// Checks that all that the agent says and does in the messages of a snapshot will be read.
-    fn check_snapshot(
-        &mut self,
-        messages: &[wire::MessageObject],
-        out: PayloadSink<'_>,
-    ) -> Result<(), ProtocolViolation> {
+    fn check_snapshot(&mut self, messages: &[wire::MessageObject]) -> Result<(), ProtocolViolation> {
         if let Some(call) = messages.iter().find_map(wire::invalid_call) {
             let shown = excerpt(&call.to_string(), 200).into_owned();
             return Err(self.at_event(EventProblem::InvalidCall(shown)));
@@ -189,18 +192,13 @@ impl RunFold<'_> {
         }
         if let Some(role) = roles.find(|role| !role.is_empty() && !wire::ROLES.contains(role)) {
             let role = excerpt(role, 200);
-            self.note(out, format!("MESSAGES_SNAPSHOT has messages of the unknown role `{role}`; not read"));
+            self.note(format!("MESSAGES_SNAPSHOT has messages of the unknown role `{role}`; not read"));
         }
         Ok(())
     }
 
     /// Processes one event after chunk expansion.
-    fn process(
-        &mut self,
-        event: Event,
-        at: TimeOffset,
-        out: PayloadSink<'_>,
-    ) -> Result<(), ProtocolViolation> {
+    fn process(&mut self, event: Event, at: TimeOffset) -> Result<(), ProtocolViolation> {
         self.now = at;
         if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
             self.boundaries += 1;
@@ -209,7 +207,7 @@ impl RunFold<'_> {
             }
         }
         if let Some(rule) = self.rules.check(&event) {
-            self.report_violation(rule, out)?;
+            self.report_violation(rule)?;
         }
         let turn_id = self.turn_id();
         match event {
@@ -218,14 +216,14 @@ impl RunFold<'_> {
             {
                 return Err(self.at_event(EventProblem::UnknownRole { event: "a text message", role }));
             }
-            Event::TextStart(e) => self.text_start(e, at, out),
-            Event::TextContent(e) => self.text_content(e, at, out),
-            Event::TextEnd(e) => self.text_end(&e.message_id, e.metadata, out),
+            Event::TextStart(e) => self.text_start(e),
+            Event::TextContent(e) => self.text_content(e),
+            Event::TextEnd(e) => self.text_end(&e.message_id, e.metadata),
             Event::ToolStart(e) if e.tool_call_name.is_empty() => {
                 return Err(self.at_event(EventProblem::NamelessCall("TOOL_CALL_START")));
             }
-            Event::ToolStart(e) => self.tool_start(e, at, out),
-            Event::ToolArgs(e) => self.tool_arguments(e, at),
+            Event::ToolStart(e) => self.tool_start(e),
+            Event::ToolArgs(e) => self.tool_arguments(e),
             Event::ToolEnd(e) => {
                 let id = self.thread.known_id(e.tool_call_id);
                 self.add_call_metadata(&id, e.metadata);
@@ -237,78 +235,69 @@ impl RunFold<'_> {
                     Some(open) if !e.is_implied => open.last_part = None,
                     _ => {}
                 }
-                self.tool_end(&id, out);
+                self.tool_end(&id);
             }
-            Event::ToolResult(e) => self.tool_result(*e, Origin::Stream, out),
-            Event::StateSnapshot(e) => self.state_snapshot(e, out),
-            Event::StateDelta(e) => return self.state_delta(e, out),
+            Event::ToolResult(e) => self.tool_result(*e, Origin::Stream),
+            Event::StateSnapshot(e) => self.state_snapshot(e),
+            Event::StateDelta(e) => return self.state_delta(e),
             Event::MessagesSnapshot(e) => {
-                self.check_snapshot(&e.messages, out)?;
-                return self.messages_snapshot(e.messages, at).map_err(|error| self.at_event(error.into()));
+                self.check_snapshot(&e.messages)?;
+                return self.messages_snapshot(e.messages).map_err(|error| self.at_event(error.into()));
             }
-            Event::ActivitySnapshot(e) => self.activity_snapshot(*e, out),
-            Event::ActivityDelta(e) => return self.activity_delta(*e, out),
+            Event::ActivitySnapshot(e) => self.activity_snapshot(*e),
+            Event::ActivityDelta(e) => return self.activity_delta(*e),
             Event::Raw(_) => {}
-            Event::Custom(e) => self.custom(*e, out),
-            Event::RunStarted(e) => self.run_started(e, out),
-            Event::RunFinished(e) => return self.run_finished(*e, out),
-            Event::RunError(e) => self.run_failed(e, out),
-            Event::StepStarted(e) => out(Payload::StepStarted(Step { turn_id, name: e.step_name })),
-            Event::StepFinished(e) => out(Payload::StepFinished(Step { turn_id, name: e.step_name })),
+            Event::Custom(e) => self.custom(*e),
+            Event::RunStarted(e) => self.run_started(e),
+            Event::RunFinished(e) => return self.run_finished(*e),
+            Event::RunError(e) => self.run_failed(e),
+            Event::StepStarted(e) => self.emit(Payload::StepStarted(Step { turn_id, name: e.step_name })),
+            Event::StepFinished(e) => self.emit(Payload::StepFinished(Step { turn_id, name: e.step_name })),
             Event::ReasoningMessageStart(e) => self.reasoning_start(e.message_id, e.subagent_run_id),
             Event::ReasoningContent(e) => self.reasoning_content(e),
-            Event::ReasoningMessageEnd(e) => self.reasoning_end(e.message_id.as_ref(), out),
+            Event::ReasoningMessageEnd(e) => self.reasoning_end(e.message_id.as_ref()),
             Event::ReasoningStart(_) | Event::ReasoningEnd(_) => {}
-            Event::ThinkingStart(_) | Event::ThinkingEnd(_) => self.note_thinking(out),
+            Event::ThinkingStart(_) | Event::ThinkingEnd(_) => self.note_thinking(),
             Event::ThinkingMessageStart(_) => {
-                self.note_thinking(out);
+                self.note_thinking();
                 self.reasoning_start(None, None);
             }
             Event::ThinkingContent(e) => {
-                self.note_thinking(out);
+                self.note_thinking();
                 self.reasoning_content(wire::ReasoningDelta { message_id: None, ..e });
             }
-            Event::ThinkingMessageEnd(_) => self.reasoning_end(None, out),
+            Event::ThinkingMessageEnd(_) => self.reasoning_end(None),
             Event::EncryptedValue(e) => self.store_encrypted_value(e),
             Event::SubagentStarted(e) => {
                 let subagent = e.subagent_run_id.unwrap_or_default();
-                out(Payload::SubagentStarted(Subagent {
-                    turn_id,
-                    subagent,
-                    name: e.name,
-                    result: None,
-                    error: None,
-                }));
+                let started = Subagent { turn_id, subagent, name: e.name, ..Subagent::default() };
+                self.emit(Payload::SubagentStarted(started));
             }
             Event::SubagentFinished(e) => {
                 let subagent = e.subagent_run_id.unwrap_or_default();
-                out(Payload::SubagentFinished(Subagent {
-                    turn_id,
-                    subagent,
-                    name: None,
-                    result: e.result,
-                    error: None,
-                }));
+                let finished = Subagent { turn_id, subagent, result: e.result, ..Subagent::default() };
+                self.emit(Payload::SubagentFinished(finished));
             }
             Event::SubagentError(e) => {
-                let subagent = e.subagent_run_id.unwrap_or_default();
                 let error = Some(ErrorInfo { code: e.code, message: e.message, retriable: None });
-                out(Payload::SubagentFailed(Subagent { turn_id, subagent, name: None, result: None, error }));
+                let subagent = e.subagent_run_id.unwrap_or_default();
+                let failed = Subagent { turn_id, subagent, error, ..Subagent::default() };
+                self.emit(Payload::SubagentFailed(failed));
             }
-            Event::Unknown(name) => self.note(out, format!("unknown event type {name}; ignored")),
+            Event::Unknown(name) => self.note(format!("unknown event type {name}; ignored")),
             // The expander passes no chunk events on.
             Event::TextChunk(_) | Event::ToolChunk(_) | Event::ReasoningChunk(_) => {}
         }
         Ok(())
     }
 
-    fn state_snapshot(&mut self, e: wire::StateSnapshot, out: PayloadSink<'_>) {
+    fn state_snapshot(&mut self, e: wire::StateSnapshot) {
         self.thread.state = e.snapshot.clone();
         self.thread.is_state_recorded = true;
-        out(StateSnapshot { turn_id: self.turn_id(), state: e.snapshot }.into());
+        self.emit(StateSnapshot { turn_id: self.turn_id(), state: e.snapshot });
     }
 
-    fn state_delta(&mut self, e: wire::StateDelta, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
+    fn state_delta(&mut self, e: wire::StateDelta) -> Result<(), ProtocolViolation> {
         let thread = &mut *self.thread;
         let applied = apply_patch(&mut thread.state, &e.delta, &mut thread.patching);
         let (applied, state) = match applied {
@@ -319,50 +308,50 @@ impl RunFold<'_> {
                 return Err(self.at_event(EventProblem::Patch("STATE_DELTA", error)));
             }
             Err(error) => {
-                self.note(out, format!("STATE_DELTA does not apply and changes nothing: {error}"));
+                self.note(format!("STATE_DELTA does not apply and changes nothing: {error}"));
                 (false, None)
             }
         };
-        out(StateDelta { turn_id: self.turn_id(), patch: e.delta, applied, state }.into());
+        self.emit(StateDelta { turn_id: self.turn_id(), patch: e.delta, applied, state });
         Ok(())
     }
 
-    fn run_failed(&mut self, e: wire::RunError, out: PayloadSink<'_>) {
-        self.settle(out);
+    fn run_failed(&mut self, e: wire::RunError) {
+        self.settle();
         let error = ErrorInfo { code: e.code, message: e.message, retriable: None };
-        out(AgentRunFailed { turn_id: self.turn_id(), error: error.clone() }.into());
+        self.emit(AgentRunFailed { turn_id: self.turn_id(), error: error.clone() });
         self.failed.get_or_insert(error);
         self.open_runs.clear();
         self.progress = RunProgress::Ended;
     }
 
-    fn note_thinking(&mut self, out: PayloadSink<'_>) {
-        self.note(out, "THINKING events of older producers are read as REASONING".to_string());
+    fn note_thinking(&mut self) {
+        self.note("THINKING events of older producers are read as REASONING".to_string());
     }
 
-    fn run_started(&mut self, e: wire::RunStarted, out: PayloadSink<'_>) {
-        self.note_other_thread("RUN_STARTED", e.thread_id.as_deref(), out);
+    fn run_started(&mut self, e: wire::RunStarted) {
+        self.note_other_thread("RUN_STARTED", e.thread_id.as_deref());
         // Only the first run of a stream is the requested one.
         let first = !std::mem::replace(&mut self.started, true);
         if let Some(run_id) = e.run_id.as_deref().filter(|id| first && **id != *self.request.run_id) {
-            self.note(out, format!("RUN_STARTED has run {run_id}, the request has {}", self.request.run_id));
+            self.note(format!("RUN_STARTED has run {run_id}, the request has {}", self.request.run_id));
         }
         if let Some(version) = e.protocol_version.as_deref().filter(|version| !is_supported_version(version))
         {
-            self.note(out, format!("the agent uses the unknown protocol version {version}"));
+            self.note(format!("the agent uses the unknown protocol version {version}"));
         }
         self.progress = RunProgress::Running;
         let run_id = e.run_id.unwrap_or_default();
         if !self.open_runs.contains(&run_id) {
             self.open_runs.push(run_id.clone());
         }
-        out(AgentRunStarted { turn_id: self.turn_id(), run_id, protocol_version: e.protocol_version }.into());
+        self.emit(AgentRunStarted { turn_id: self.turn_id(), run_id, protocol_version: e.protocol_version });
     }
 
-    fn run_finished(&mut self, e: wire::RunFinished, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
-        self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref(), out);
+    fn run_finished(&mut self, e: wire::RunFinished) -> Result<(), ProtocolViolation> {
+        self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref());
         if let Some(ErrorInfo { code, message, .. }) = e.failure() {
-            self.run_failed(wire::RunError { message, code, ..Default::default() }, out);
+            self.run_failed(wire::RunError { message, code, ..Default::default() });
             return Ok(());
         }
         let run_id = e.run_id.unwrap_or_default();
@@ -371,25 +360,24 @@ impl RunFold<'_> {
         // A snapshot tells whether the server knows one call or two.
         let has_snapshot = !self.snapshots.is_empty();
         if ended {
-            self.settle(out);
+            self.settle();
         }
         let success = || wire::WireOutcome { r#type: "success".to_string(), ..Default::default() };
         let outcome = e.outcome.unwrap_or_else(success);
-        let asked = self.interrupts_of(&outcome, out)?;
+        let asked = self.interrupts_of(&outcome)?;
         if ended && !has_snapshot && asked.is_empty() {
-            self.record_calls_again(out);
+            self.record_calls_again();
         }
         let word: Arc<str> = outcome.r#type.into();
-        out(AgentRunFinished {
+        self.emit(AgentRunFinished {
             turn_id: self.turn_id(),
             run_id,
             outcome: word,
             result: e.result,
             usage: e.usage,
             finish_reason: None,
-        }
-        .into());
-        self.raise(asked, out);
+        });
+        self.raise(asked);
         self.awaited_calls.extend(outcome.pending_tool_call_ids);
         self.progress = progress;
         Ok(())
@@ -413,32 +401,28 @@ impl RunFold<'_> {
         }
     }
 
-    fn note_other_thread(&mut self, event: &str, thread: Option<&str>, out: PayloadSink<'_>) {
+    fn note_other_thread(&mut self, event: &str, thread: Option<&str>) {
         if let Some(thread) = thread.filter(|thread| **thread != *self.thread.id) {
-            self.note(out, format!("{event} has thread {thread}, the request has {}", self.thread.id));
+            self.note(format!("{event} has thread {thread}, the request has {}", self.thread.id));
         }
     }
 
-    fn activity_snapshot(&mut self, e: wire::ActivitySnapshot, out: PayloadSink<'_>) {
+    fn activity_snapshot(&mut self, e: wire::ActivitySnapshot) {
         let taken = self
             .thread
             .last_message_mut(&e.message_id)
             .is_some_and(|message| wire::role(message) != "activity");
         if taken {
-            self.note(out, format!("ACTIVITY_SNAPSHOT has the id of a message: {}", e.message_id));
+            self.note(format!("ACTIVITY_SNAPSHOT has the id of a message: {}", e.message_id));
         }
         let value = json!({"messageId": e.message_id, "activityType": e.activity_type, "content": e.content});
         if e.replace != Some(false) || !self.thread.activities.contains_key(&e.message_id) {
             self.thread.activities.insert(e.message_id, e.content);
         }
-        out(Custom { turn_id: self.turn_id(), name: "activity.snapshot".to_string(), value }.into());
+        self.emit(Custom { turn_id: self.turn_id(), name: "activity.snapshot".to_string(), value });
     }
 
-    fn activity_delta(
-        &mut self,
-        e: wire::ActivityDelta,
-        out: PayloadSink<'_>,
-    ) -> Result<(), ProtocolViolation> {
+    fn activity_delta(&mut self, e: wire::ActivityDelta) -> Result<(), ProtocolViolation> {
         let thread = &mut *self.thread;
         // A delta of an unknown activity is ignored.
         let Some(content) = thread.activities.get_mut(&e.message_id) else { return Ok(()) };
@@ -446,29 +430,29 @@ impl RunFold<'_> {
             Ok(()) => {
                 let value =
                     json!({"messageId": e.message_id, "activityType": e.activity_type, "patch": e.patch});
-                out(Custom { turn_id: self.turn_id(), name: "activity.delta".to_string(), value }.into());
+                self.emit(Custom { turn_id: self.turn_id(), name: "activity.delta".to_string(), value });
             }
             Err(error) if is_malformed_patch(&e.patch) => {
                 return Err(self.at_event(EventProblem::Patch("ACTIVITY_DELTA", error)));
             }
             Err(error) => {
-                self.note(out, format!("ACTIVITY_DELTA does not apply and changes nothing: {error}"));
+                self.note(format!("ACTIVITY_DELTA does not apply and changes nothing: {error}"));
             }
         }
         Ok(())
     }
 
     /// Completes open items and reconciles the snapshots.
-    fn settle(&mut self, out: PayloadSink<'_>) {
-        self.close_texts(out);
-        self.close_calls(out);
+    fn settle(&mut self) {
+        self.close_texts();
+        self.close_calls();
         if !self.snapshots.is_empty() {
             let snapshots = std::mem::take(&mut self.snapshots);
-            self.reconcile(&snapshots, out);
+            self.reconcile(&snapshots);
         }
-        self.tell_calling_messages(out);
+        self.tell_calling_messages();
         for result in std::mem::take(&mut self.orphan_results) {
-            self.tool_result(result, Origin::Stream, out);
+            self.tool_result(result, Origin::Stream);
         }
     }
 }

@@ -86,6 +86,8 @@ pub struct RunFold<'t> {
     pub(super) expander: ChunkExpander,
     /// Expanded events of the current event; reused to avoid allocations.
     pub(super) expanded: Vec<Event>,
+    /// Trace payloads that the caller has not taken yet.
+    pub(super) payloads: Vec<Payload>,
     pub(super) rules: SequenceRules,
     pub(super) received: u64,
     /// Arrival of the current event.
@@ -228,9 +230,6 @@ pub struct OpenInterrupt {
     pub value: Value,
 }
 
-/// Receiver of trace payloads.
-pub type PayloadSink<'a> = &'a mut dyn FnMut(Payload);
-
 impl<'t> RunFold<'t> {
     /// Creates a new run.
     pub fn new(thread: &'t mut ConversationThread, asked: RunRequest, options: FoldOptions) -> Self {
@@ -240,6 +239,7 @@ impl<'t> RunFold<'t> {
             options,
             expander: ChunkExpander::default(),
             expanded: Vec::new(),
+            payloads: Vec::new(),
             rules: SequenceRules::default(),
             received: 0,
             now: TimeOffset::default(),

@@ -10,19 +10,15 @@ use super::super::known_call::{KnownArguments, ResultSource};
 use super::super::thread::TooManySnapshots;
 use super::super::wire::{self, MessageObject};
 use super::later_messages::LaterMessages;
-use super::run::{CallSighting, PayloadSink, RunFold, TurnSnapshot};
+use super::run::{CallSighting, RunFold, TurnSnapshot};
 use super::snapshot_times::{MessageTimes, snapshot_times};
 
 /// Maximum number of earlier snapshots kept with messages that later ones omit.
 const MAX_EARLIER_SNAPSHOTS: usize = 64;
 
 impl RunFold<'_> {
-    pub(super) fn messages_snapshot(
-        &mut self,
-        messages: Vec<MessageObject>,
-        at: TimeOffset,
-    ) -> Result<(), TooManySnapshots> {
-        let received_at = self.start_time(at);
+    pub(super) fn messages_snapshot(&mut self, messages: Vec<MessageObject>) -> Result<(), TooManySnapshots> {
+        let received_at = self.start_time();
         let messages: Vec<Arc<MessageObject>> = messages.into_iter().map(Arc::new).collect();
         self.thread.replace_history(&messages)?;
         // Actions of the agent stay even if a later snapshot omits them.
@@ -49,20 +45,20 @@ impl RunFold<'_> {
 
     /// Compares snapshots with the events and adds missing data. Calls and texts are added in order; of
     /// several results the latest is used.
-    pub(super) fn reconcile(&mut self, snapshots: &[TurnSnapshot], out: PayloadSink<'_>) {
+    pub(super) fn reconcile(&mut self, snapshots: &[TurnSnapshot]) {
         for snapshot in snapshots {
             let times = snapshot_times(self.thread, snapshot);
             let first = times.first().map_or(snapshot.received_at, |first| first.text);
-            self.read_earlier_turns(&snapshot.messages[..snapshot.turn_start], first, out);
-            self.reconcile_messages(snapshot, &times, out);
+            self.read_earlier_turns(&snapshot.messages[..snapshot.turn_start], first);
+            self.reconcile_messages(snapshot, &times);
         }
         for snapshot in snapshots.iter().rev() {
-            self.reconcile_results(snapshot, out);
+            self.reconcile_results(snapshot);
         }
     }
 
     /// Compares the messages of the turn with the events, in their order.
-    fn reconcile_messages(&mut self, snapshot: &TurnSnapshot, times: &[MessageTimes], out: PayloadSink<'_>) {
+    fn reconcile_messages(&mut self, snapshot: &TurnSnapshot, times: &[MessageTimes]) {
         let (earlier, ours) = snapshot.messages.split_at(snapshot.turn_start);
         let occurrences = occurrences(ours);
         let listed: Vec<Arc<str>> =
@@ -81,10 +77,10 @@ impl RunFold<'_> {
         let mut occurrences = occurrences.into_iter().zip(&listed).peekable();
         for (place, message) in ours.iter().enumerate() {
             if wire::role(message) == "assistant" {
-                self.reconcile_text(message, times[place].text, out);
+                self.reconcile_text(message, times[place].text);
             }
             while let Some((found, id)) = occurrences.next_if(|(found, _)| found.place == place) {
-                self.reconcile_call(found, id, &mut context, times[place].calls, out);
+                self.reconcile_call(found, id, &mut context, times[place].calls);
             }
         }
     }
@@ -95,7 +91,6 @@ impl RunFold<'_> {
         id: &Arc<str>,
         context: &mut CallContext<'_>,
         started: TimeOffset,
-        out: PayloadSink<'_>,
     ) {
         let CallOccurrence { message, call, nth, is_last, result, .. } = found;
         if nth > 1 || !is_last {
@@ -103,7 +98,7 @@ impl RunFold<'_> {
             if nth <= known {
                 // Only the last call with an id can be looked up by it.
                 if is_last && nth == known {
-                    self.compare_arguments(message, &call, id, started, out);
+                    self.compare_arguments(message, &call, id, started);
                 }
                 return;
             }
@@ -112,16 +107,16 @@ impl RunFold<'_> {
                     return;
                 }
                 if let Some(result) = result {
-                    self.record_snapshot_result(result, id, out);
+                    self.record_snapshot_result(result, id);
                 }
                 *context.made.entry(id.clone()).or_default() += 1;
-                self.note_second_call(id, out);
-                return self.record_snapshot_call(message, &call, id, started, out);
+                self.note_second_call(id);
+                return self.record_snapshot_call(message, &call, id, started);
             }
             *context.made.entry(id.clone()).or_default() += 1;
         }
         if self.thread.call_of_turn(id).is_some_and(|known| *known.name == *call.name) {
-            return self.compare_arguments(message, &call, id, started, out);
+            return self.compare_arguments(message, &call, id, started);
         }
         if self.thread.is_replaced_call(id, &call) {
             return;
@@ -136,12 +131,12 @@ impl RunFold<'_> {
         }
         // A producer may use other ids in snapshots: such calls are matched by tool and arguments.
         if let Some(twin) = context.unlisted.take(call.name, &arguments) {
-            self.complete_arguments(&twin, arguments, out);
-            self.tell_message_of_snapshot(&twin, message, out);
+            self.complete_arguments(&twin, arguments);
+            self.tell_message_of_snapshot(&twin, message);
             self.thread.add_alias(call.id.into(), twin);
             return;
         }
-        self.record_snapshot_call(message, &call, id, started, out);
+        self.record_snapshot_call(message, &call, id, started);
     }
 
     /// Records a call found only in a snapshot.
@@ -151,7 +146,6 @@ impl RunFold<'_> {
         call: &wire::CallInMessage<'_>,
         id: &Arc<str>,
         started: TimeOffset,
-        out: PayloadSink<'_>,
     ) {
         let message_id = wire::id(message).map(Arc::from);
         let (origin, started_us) = (Origin::Snapshot, Some(started));
@@ -159,9 +153,8 @@ impl RunFold<'_> {
             id,
             &call.name.into(),
             CallSighting { origin, started_us, subagent: None, message_id },
-            out,
         );
-        self.set_arguments(id, KnownArguments::parse(&call.arguments), None, out);
+        self.set_arguments(id, KnownArguments::parse(&call.arguments), None);
         self.add_to_run(id);
     }
 
@@ -190,7 +183,7 @@ impl RunFold<'_> {
     }
 
     /// Records the result of a call from its message, unless it is known.
-    fn record_snapshot_result(&mut self, message: &MessageObject, id: &Arc<str>, out: PayloadSink<'_>) {
+    fn record_snapshot_result(&mut self, message: &MessageObject, id: &Arc<str>) {
         let Some(call) = self.thread.calls.get(id) else { return };
         let error = message.get("error").and_then(wire::error_text);
         let result = wire::ToolResult {
@@ -200,12 +193,12 @@ impl RunFold<'_> {
             ..Default::default()
         };
         match call.result_source {
-            None => self.tool_result(result, Origin::Snapshot, out),
+            None => self.tool_result(result, Origin::Snapshot),
             // The event of a result has no member for an error: only its message tells it.
             Some(ResultSource::Agent { request })
                 if result.error.is_some() && call.error.is_none() && request == self.request.number =>
             {
-                self.record_result(id, result, Origin::Snapshot, out);
+                self.record_result(id, result, Origin::Snapshot);
             }
             Some(ResultSource::Agent { .. } | ResultSource::Client) => {}
         }
@@ -219,7 +212,6 @@ impl RunFold<'_> {
         call: &wire::CallInMessage<'_>,
         id: &Arc<str>,
         started: TimeOffset,
-        out: PayloadSink<'_>,
     ) {
         let arguments = KnownArguments::parse(&call.arguments);
         let Some(known) = self.thread.call_of_turn(id) else { return };
@@ -230,22 +222,17 @@ impl RunFold<'_> {
             // A human may have edited a call of an earlier run that had no result before this one.
             let was_answered = known.result_source.is_some_and(|source| source != self.answering());
             if was_answered || self.calls_in_run.contains_key(id) {
-                self.note_second_call(id, out);
-                self.record_snapshot_call(message, call, id, started, out);
+                self.note_second_call(id);
+                self.record_snapshot_call(message, call, id, started);
                 return;
             }
         }
-        self.complete_arguments(id, arguments, out);
-        self.tell_message_of_snapshot(id, message, out);
+        self.complete_arguments(id, arguments);
+        self.tell_message_of_snapshot(id, message);
     }
 
     /// Completes the arguments of a call from a snapshot; parts of a stream may have been lost.
-    pub(super) fn complete_arguments(
-        &mut self,
-        id: &Arc<str>,
-        arguments: KnownArguments,
-        out: PayloadSink<'_>,
-    ) {
+    pub(super) fn complete_arguments(&mut self, id: &Arc<str>, arguments: KnownArguments) {
         let Some(call) = self.thread.calls.get(id) else { return };
         if call.arguments == arguments || matches!(arguments, KnownArguments::Invalid(_)) {
             return;
@@ -254,16 +241,13 @@ impl RunFold<'_> {
         if arguments.is_empty() && matches!(call.arguments, KnownArguments::Json(_)) {
             return;
         }
-        self.note(
-            out,
-            format!(
-                "the arguments of tool call {id} differ between stream and snapshot; the snapshot is used"
-            ),
-        );
-        self.set_arguments(id, arguments, None, out);
+        self.note(format!(
+            "the arguments of tool call {id} differ between stream and snapshot; the snapshot is used"
+        ));
+        self.set_arguments(id, arguments, None);
     }
 
-    fn reconcile_results(&mut self, snapshot: &TurnSnapshot, out: PayloadSink<'_>) {
+    fn reconcile_results(&mut self, snapshot: &TurnSnapshot) {
         // If several calls share an id, a result belongs to the call before it; only results of the last call
         // are used here.
         let mut callers: HashMap<&str, usize> = HashMap::new();
@@ -277,7 +261,6 @@ impl RunFold<'_> {
             let Some(wire_id) = message.get("toolCallId").and_then(Value::as_str) else {
                 if place >= snapshot.turn_start {
                     self.note(
-                        out,
                         "a tool message of a snapshot has no `toolCallId`, so it is the result of no call"
                             .to_string(),
                     );
@@ -297,17 +280,12 @@ impl RunFold<'_> {
             // A result before the turn may belong to another call with the same id.
             let meant = place >= snapshot.turn_start || call.has_unique_id(&id);
             if meant {
-                self.record_snapshot_result(message, &id, out);
+                self.record_snapshot_result(message, &id);
             }
         }
     }
 
-    pub(super) fn reconcile_text(
-        &mut self,
-        message: &MessageObject,
-        started: TimeOffset,
-        out: PayloadSink<'_>,
-    ) {
+    pub(super) fn reconcile_text(&mut self, message: &MessageObject, started: TimeOffset) {
         let content: Arc<str> = wire::text(message.get("content")).into();
         let id = wire::id(message).unwrap_or("");
         let (known, searched) = (&self.thread.turn.recorded_texts, &mut self.searched_bytes);
@@ -316,7 +294,7 @@ impl RunFold<'_> {
         }
         let message_id: Arc<str> = id.into();
         self.thread.turn.recorded_texts.add(&message_id, &content, started);
-        out(AssistantMessage {
+        self.emit(AssistantMessage {
             turn_id: self.turn_id(),
             message_id,
             content,
@@ -324,8 +302,7 @@ impl RunFold<'_> {
             started_us: Some(started),
             origin: Origin::Snapshot,
             subagent: None,
-        }
-        .into());
+        });
     }
 }
 

@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use super::super::recorded_texts::MAX_CONTINUED_BYTES;
 use super::super::wire::{self, merge_metadata};
-use super::run::{OpenReasoning, OpenText, PayloadSink, RunFold};
+use super::run::{OpenReasoning, OpenText, RunFold};
 use crate::message::json_text::{append_piece, joined};
 
 impl RunFold<'_> {
-    pub(super) fn text_start(&mut self, e: wire::TextStart, at: TimeOffset, out: PayloadSink<'_>) {
+    pub(super) fn text_start(&mut self, e: wire::TextStart) {
         let role = e.role.unwrap_or_else(|| "assistant".to_string());
         // What follows is said in the new role.
         if self.open_texts.get(&e.message_id).is_some_and(|open| open.role != role) {
-            self.text_end(&e.message_id, None, out);
+            self.text_end(&e.message_id, None);
         }
         let message = self.thread.message_mut(&e.message_id, &role);
         if let Some(name) = e.name {
@@ -41,19 +41,19 @@ impl RunFold<'_> {
             role,
             earlier_text: before,
             text: String::new(),
-            started: self.start_time(at),
+            started: self.start_time(),
             subagent: e.subagent_run_id,
         };
         self.open_texts.insert(e.message_id, open);
     }
 
-    pub(super) fn text_content(&mut self, e: wire::TextDelta, at: TimeOffset, out: PayloadSink<'_>) {
+    pub(super) fn text_content(&mut self, e: wire::TextDelta) {
         self.last_calls.clear();
         if let Some(open) = self.open_texts.get_mut(&e.message_id) {
             append_piece(&mut open.text, &e.delta);
         } else {
             let (message_id, subagent_run_id) = (e.message_id.clone(), e.subagent_run_id);
-            self.text_start(wire::TextStart { message_id, subagent_run_id, ..Default::default() }, at, out);
+            self.text_start(wire::TextStart { message_id, subagent_run_id, ..Default::default() });
             if let Some(open) = self.open_texts.get_mut(&e.message_id) {
                 open.text = e.delta;
             }
@@ -65,7 +65,7 @@ impl RunFold<'_> {
         }
     }
 
-    pub(super) fn text_end(&mut self, id: &Arc<str>, metadata: wire::EventMetadata, out: PayloadSink<'_>) {
+    pub(super) fn text_end(&mut self, id: &Arc<str>, metadata: wire::EventMetadata) {
         let Some(mut open) = self.open_texts.remove(id) else { return };
         self.open_answers.remove(id);
         open.text = joined(open.text);
@@ -106,7 +106,7 @@ impl RunFold<'_> {
         if is_continued {
             turn.continued_bytes = turn.continued_bytes.saturating_add(content.len());
         }
-        out(AssistantMessage {
+        self.emit(AssistantMessage {
             turn_id: self.turn_id(),
             message_id: id.clone(),
             content: if is_continued { new_text } else { content },
@@ -114,8 +114,7 @@ impl RunFold<'_> {
             started_us: Some(open.started),
             origin: Origin::Stream,
             subagent: open.subagent,
-        }
-        .into());
+        });
     }
 
     pub(super) fn reasoning_start(&mut self, id: Option<Arc<str>>, subagent: Option<Arc<str>>) {
@@ -143,14 +142,14 @@ impl RunFold<'_> {
         }
     }
 
-    pub(super) fn reasoning_end(&mut self, id: Option<&Arc<str>>, out: PayloadSink<'_>) {
+    pub(super) fn reasoning_end(&mut self, id: Option<&Arc<str>>) {
         let place = self.open_reasonings.get_mut(&id.cloned()).and_then(Vec::pop);
         if let Some(thought) = place.and_then(|place| self.reasonings[place].take()) {
-            self.complete_reasoning(thought, out);
+            self.complete_reasoning(thought);
         }
     }
 
-    fn complete_reasoning(&mut self, thought: OpenReasoning, out: PayloadSink<'_>) {
+    fn complete_reasoning(&mut self, thought: OpenReasoning) {
         let OpenReasoning { id, text, subagent } = thought;
         let content: Arc<str> = joined(text).into();
         if content.is_empty() {
@@ -165,7 +164,7 @@ impl RunFold<'_> {
             }
         }
         let message_id = id.unwrap_or_default();
-        out(ReasoningMessage { turn_id: self.turn_id(), message_id, content, subagent }.into());
+        self.emit(ReasoningMessage { turn_id: self.turn_id(), message_id, content, subagent });
     }
 
     /// Stores an encrypted value, which is sent back with its message or call.
@@ -173,7 +172,7 @@ impl RunFold<'_> {
         let value = Value::String(e.encrypted_value);
         if e.subtype == "tool-call" {
             let id = self.thread.known_id(e.entity_id);
-            if let Some(Value::Object(call)) = self.thread.call_entry(&id) {
+            if let Some(Value::Object(call)) = self.thread.history.call_entry(&id) {
                 call.insert("encryptedValue".to_string(), value);
             }
             return;
@@ -191,16 +190,16 @@ impl RunFold<'_> {
     }
 
     /// Completes all open text and reasoning.
-    pub(super) fn close_texts(&mut self, out: PayloadSink<'_>) {
+    pub(super) fn close_texts(&mut self) {
         let mut open: Vec<(TimeOffset, Arc<str>)> =
             self.open_texts.iter().map(|(id, text)| (text.started, id.clone())).collect();
         open.sort();
         for (_, id) in open {
-            self.text_end(&id, None, out);
+            self.text_end(&id, None);
         }
         self.open_reasonings.clear();
         for thought in std::mem::take(&mut self.reasonings).into_iter().flatten() {
-            self.complete_reasoning(thought, out);
+            self.complete_reasoning(thought);
         }
     }
 }
