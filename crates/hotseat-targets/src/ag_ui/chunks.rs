@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use hotseat_trace::named;
+
 use super::wire::{
     Ended, Event, ReasoningDelta, Span, TextChunk, TextDelta, TextStart, ToolArgs, ToolChunk, ToolEnd,
     ToolStart,
@@ -26,11 +28,22 @@ struct OpenLane {
 }
 
 /// The open item of a lane.
-#[derive(Debug, Clone, PartialEq)]
-enum OpenItem {
-    Text { id: Arc<str>, role: Option<String> },
-    Tool { id: Arc<str>, name: Arc<str> },
-    Reasoning { id: Arc<str> },
+#[derive(Debug)]
+struct OpenItem {
+    kind: ItemKind,
+    id: Arc<str>,
+    /// The role of a text, or the tool of a call, which no further chunk may change.
+    label: Option<Arc<str>>,
+}
+
+named! {
+    /// Kinds of open items, with the chunks that continue them.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum ItemKind {
+        Text = "TEXT_MESSAGE_CHUNK",
+        Tool = "TOOL_CALL_CHUNK",
+        Reasoning = "REASONING_MESSAGE_CHUNK",
+    }
 }
 
 /// Expands chunk events and passes all others on.
@@ -91,12 +104,12 @@ impl ChunkExpander {
             | Event::StateDelta(_)
             | Event::StepStarted(_)
             | Event::StepFinished(_) => {
-                let lane = lane_of(&event);
+                let lane = event.subagent();
                 let open = self.lanes.iter_mut().filter(|open| open.lane.as_ref() == lane);
                 open.for_each(|open| open.is_interrupted = true);
             }
             ref other => {
-                let lane = lane_of(other).cloned();
+                let lane = other.subagent().cloned();
                 self.close_lane(&lane, out);
             }
         }
@@ -110,24 +123,20 @@ impl ChunkExpander {
     }
 
     fn expand_text(&mut self, chunk: TextChunk, out: &mut Vec<Event>) -> Result<(), ChunkError> {
-        let lane = self.find_lane("TEXT_MESSAGE_CHUNK", &chunk.subagent_run_id, |open| match open {
-            OpenItem::Text { id, .. } => chunk.message_id.as_ref().is_none_or(|wanted| wanted == id),
-            _ => false,
-        })?;
-        let message_id = match (self.continued_item(&lane, chunk.message_id.is_some()), chunk.message_id) {
-            (Some(OpenItem::Text { id, role }), wanted)
-                if wanted.as_ref().is_none_or(|wanted| wanted == id) =>
-            {
-                let first = role.as_deref().unwrap_or("assistant");
+        let kind = ItemKind::Text;
+        let (lane, open) = self.find_item(kind, &chunk.subagent_run_id, chunk.message_id.as_ref())?;
+        let message_id = match (open, chunk.message_id) {
+            (Some(OpenItem { id, label, .. }), _) => {
+                let first = label.as_deref().unwrap_or("assistant");
                 if let Some(role) = chunk.role.filter(|other| other != first) {
                     return Err(ChunkError::OtherRole { id: id.clone(), role, first: first.to_string() });
                 }
                 id.clone()
             }
-            (_, None) => return Err(ChunkError::NoMessageId("TEXT_MESSAGE_CHUNK")),
-            (_, Some(message_id)) => {
-                self.close_lane(&lane, out);
-                self.open_item(&lane, OpenItem::Text { id: message_id.clone(), role: chunk.role.clone() })?;
+            (None, None) => return Err(ChunkError::NoMessageId(kind.name())),
+            (None, Some(message_id)) => {
+                let label = chunk.role.as_deref().map(Arc::from);
+                self.open_item(&lane, OpenItem { kind, id: message_id.clone(), label }, out)?;
                 out.push(Event::TextStart(TextStart {
                     message_id: message_id.clone(),
                     role: chunk.role,
@@ -149,62 +158,48 @@ impl ChunkExpander {
         // An empty id is none. With a name, it starts a call without an id.
         let starts_call = chunk.tool_call_name.is_some();
         chunk.tool_call_id = chunk.tool_call_id.filter(|id| !id.is_empty() || starts_call);
-        let lane = self.find_lane("TOOL_CALL_CHUNK", &chunk.subagent_run_id, |open| match open {
-            OpenItem::Tool { id, .. } => chunk.tool_call_id.as_ref().is_none_or(|wanted| wanted == id),
-            _ => false,
-        })?;
-        let tool_call_id =
-            match (self.continued_item(&lane, chunk.tool_call_id.is_some()), chunk.tool_call_id) {
-                (Some(OpenItem::Tool { id, name }), wanted)
-                    if wanted.as_ref().is_none_or(|wanted| wanted == id && !wanted.is_empty()) =>
-                {
-                    if let Some(other) = chunk.tool_call_name.filter(|other| other != name) {
-                        let (id, first) = (id.clone(), name.clone());
-                        return Err(ChunkError::OtherTool { id, name: other, first });
-                    }
-                    id.clone()
+        let kind = ItemKind::Tool;
+        let (lane, open) = self.find_item(kind, &chunk.subagent_run_id, chunk.tool_call_id.as_ref())?;
+        let open = open.filter(|_| chunk.tool_call_id.as_deref() != Some(""));
+        let tool_call_id = match (open, chunk.tool_call_id) {
+            (Some(OpenItem { id, label, .. }), _) => {
+                let renamed = chunk.tool_call_name.zip(label.clone()).filter(|(other, first)| other != first);
+                if let Some((name, first)) = renamed {
+                    return Err(ChunkError::OtherTool { id: id.clone(), name, first });
                 }
-                (_, None) => return Err(ChunkError::NoCallId),
-                (_, Some(tool_call_id)) => {
-                    let Some(tool_call_name) = chunk.tool_call_name else {
-                        return Err(ChunkError::NoToolName(tool_call_id));
-                    };
-                    self.close_lane(&lane, out);
-                    self.open_item(
-                        &lane,
-                        OpenItem::Tool { id: tool_call_id.clone(), name: tool_call_name.clone() },
-                    )?;
-                    out.push(Event::ToolStart(ToolStart {
-                        tool_call_id: tool_call_id.clone(),
-                        tool_call_name,
-                        parent_message_id: chunk.parent_message_id,
-                        subagent_run_id: lane.clone(),
-                        is_implied: true,
-                        ..ToolStart::default()
-                    }));
-                    tool_call_id
-                }
-            };
+                id.clone()
+            }
+            (None, None) => return Err(ChunkError::NoCallId),
+            (None, Some(tool_call_id)) => {
+                let Some(tool_call_name) = chunk.tool_call_name else {
+                    return Err(ChunkError::NoToolName(tool_call_id));
+                };
+                let label = Some(tool_call_name.clone());
+                self.open_item(&lane, OpenItem { kind, id: tool_call_id.clone(), label }, out)?;
+                out.push(Event::ToolStart(ToolStart {
+                    tool_call_id: tool_call_id.clone(),
+                    tool_call_name,
+                    parent_message_id: chunk.parent_message_id,
+                    subagent_run_id: lane.clone(),
+                    is_implied: true,
+                    ..ToolStart::default()
+                }));
+                tool_call_id
+            }
+        };
         let (delta, metadata) = (chunk.delta, chunk.metadata);
         out.push(Event::ToolArgs(ToolArgs { tool_call_id, delta, subagent_run_id: lane, metadata }));
         Ok(())
     }
 
     fn expand_reasoning(&mut self, chunk: TextChunk, out: &mut Vec<Event>) -> Result<(), ChunkError> {
-        let lane = self.find_lane("REASONING_MESSAGE_CHUNK", &chunk.subagent_run_id, |open| match open {
-            OpenItem::Reasoning { id } => chunk.message_id.as_ref().is_none_or(|wanted| wanted == id),
-            _ => false,
-        })?;
-        let message_id = match (self.continued_item(&lane, chunk.message_id.is_some()), chunk.message_id) {
-            (Some(OpenItem::Reasoning { id }), wanted)
-                if wanted.as_ref().is_none_or(|wanted| wanted == id) =>
-            {
-                id.clone()
-            }
-            (_, None) => return Err(ChunkError::NoMessageId("REASONING_MESSAGE_CHUNK")),
-            (_, Some(message_id)) => {
-                self.close_lane(&lane, out);
-                self.open_item(&lane, OpenItem::Reasoning { id: message_id.clone() })?;
+        let kind = ItemKind::Reasoning;
+        let (lane, open) = self.find_item(kind, &chunk.subagent_run_id, chunk.message_id.as_ref())?;
+        let message_id = match (open, chunk.message_id) {
+            (Some(open), _) => open.id.clone(),
+            (None, None) => return Err(ChunkError::NoMessageId(kind.name())),
+            (None, Some(message_id)) => {
+                self.open_item(&lane, OpenItem { kind, id: message_id.clone(), label: None }, out)?;
                 out.push(Event::ReasoningMessageStart(Span {
                     message_id: Some(message_id.clone()),
                     subagent_run_id: lane.clone(),
@@ -218,8 +213,7 @@ impl ChunkExpander {
             self.close_lane(&lane, out);
             return Ok(());
         }
-        let (delta, metadata) = (chunk.delta, chunk.metadata);
-        let message_id = Some(message_id);
+        let (message_id, delta, metadata) = (Some(message_id), chunk.delta, chunk.metadata);
         out.push(Event::ReasoningContent(ReasoningDelta {
             message_id,
             delta,
@@ -227,6 +221,19 @@ impl ChunkExpander {
             metadata,
         }));
         Ok(())
+    }
+
+    /// Returns the lane of a chunk, and the open item that it continues.
+    fn find_item(
+        &mut self,
+        kind: ItemKind,
+        tag: &Lane,
+        id: Option<&Arc<str>>,
+    ) -> Result<(Lane, Option<&OpenItem>), ChunkError> {
+        let goes_on = |open: &OpenItem| open.kind == kind && id.is_none_or(|id| *id == open.id);
+        let lane = self.find_lane(kind, tag, goes_on)?;
+        let open = self.continued_item(&lane, id.is_some()).filter(|open| goes_on(open));
+        Ok((lane, open))
     }
 
     /// Returns the open item that a chunk may continue. A chunk without an id cannot continue an interrupted
@@ -243,7 +250,7 @@ impl ChunkExpander {
     /// Returns the lane of a chunk: its tag, or the only lane that an untagged chunk can belong to.
     fn find_lane(
         &self,
-        what: &'static str,
+        kind: ItemKind,
         tag: &Lane,
         goes_on: impl Fn(&OpenItem) -> bool,
     ) -> Result<Lane, ChunkError> {
@@ -254,11 +261,13 @@ impl ChunkExpander {
         match (candidates.next(), candidates.next()) {
             (None, _) => Ok(None),
             (Some(open), None) => Ok(open.lane.clone()),
-            (Some(_), Some(_)) => Err(ChunkError::Ambiguous(what)),
+            (Some(_), Some(_)) => Err(ChunkError::Ambiguous(kind.name())),
         }
     }
 
-    fn open_item(&mut self, lane: &Lane, open: OpenItem) -> Result<(), ChunkError> {
+    /// Closes the lane, and opens an item in it.
+    fn open_item(&mut self, lane: &Lane, open: OpenItem, out: &mut Vec<Event>) -> Result<(), ChunkError> {
+        self.close_lane(lane, out);
         if self.lanes.len() >= MAX_OPEN_LANES {
             return Err(ChunkError::TooManyLanes);
         }
@@ -276,40 +285,15 @@ impl ChunkExpander {
 impl OpenLane {
     /// Returns the event that ends the open item.
     fn end_event(self) -> Event {
-        let (subagent_run_id, metadata) = (self.lane, None);
-        match self.open {
-            OpenItem::Text { id, .. } => Event::TextEnd(Ended { message_id: id, subagent_run_id, metadata }),
-            OpenItem::Tool { id, .. } => {
+        let (id, subagent_run_id, metadata) = (self.open.id, self.lane, None);
+        match self.open.kind {
+            ItemKind::Text => Event::TextEnd(Ended { message_id: id, subagent_run_id, metadata }),
+            ItemKind::Tool => {
                 Event::ToolEnd(ToolEnd { tool_call_id: id, subagent_run_id, metadata, is_implied: true })
             }
-            OpenItem::Reasoning { id } => {
+            ItemKind::Reasoning => {
                 Event::ReasoningMessageEnd(Span { message_id: Some(id), subagent_run_id, metadata })
             }
         }
-    }
-}
-
-fn lane_of(event: &Event) -> Option<&Arc<str>> {
-    match event {
-        Event::TextStart(e) => e.subagent_run_id.as_ref(),
-        Event::TextContent(e) => e.subagent_run_id.as_ref(),
-        Event::TextEnd(e) => e.subagent_run_id.as_ref(),
-        Event::ToolStart(e) => e.subagent_run_id.as_ref(),
-        Event::ToolArgs(e) => e.subagent_run_id.as_ref(),
-        Event::ToolEnd(e) => e.subagent_run_id.as_ref(),
-        Event::ToolResult(e) => e.subagent_run_id.as_ref(),
-        Event::Custom(e) => e.subagent_run_id.as_ref(),
-        Event::StateSnapshot(e) => e.subagent_run_id.as_ref(),
-        Event::StateDelta(e) => e.subagent_run_id.as_ref(),
-        Event::StepStarted(e) | Event::StepFinished(e) => e.subagent_run_id.as_ref(),
-        Event::ReasoningStart(e)
-        | Event::ReasoningEnd(e)
-        | Event::ReasoningMessageStart(e)
-        | Event::ReasoningMessageEnd(e) => e.subagent_run_id.as_ref(),
-        Event::ReasoningContent(e) => e.subagent_run_id.as_ref(),
-        Event::SubagentFinished(e) => e.subagent_run_id.as_ref(),
-        Event::SubagentError(e) => e.subagent_run_id.as_ref(),
-        // Producers before 1.0 have no sub-agents; other events need no lane.
-        _ => None,
     }
 }

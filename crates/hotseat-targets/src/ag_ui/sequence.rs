@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use hotseat_trace::named;
+
 use super::id_map::IdMap;
 use super::wire::Event;
 
@@ -27,23 +29,55 @@ enum RunPhase {
 pub struct SequenceRules {
     phase: RunPhase,
     run_id: Option<Arc<str>>,
-    texts: StartedEntities,
-    calls: StartedEntities,
-    spans: StartedEntities,
-    thoughts: StartedEntities,
+    /// Started entities of each kind, open or ended.
+    entities: [IdMap<StartedEntity>; EntityKind::ALL.len()],
     steps: HashSet<(String, Owner)>,
     subagents: HashSet<Arc<str>>,
     ended_subagents: HashSet<Arc<str>>,
 }
 
-/// Started entities of one kind, open or ended. Ids are unique per kind only.
-#[derive(Debug, Default)]
-struct StartedEntities(IdMap<StartedEntity>);
+named! {
+    /// Kinds of entities that events start, continue and end. Ids are unique per kind only.
+    #[derive(Debug, Clone, Copy)]
+    enum EntityKind {
+        Message = "message",
+        ToolCall = "tool call",
+        Reasoning = "reasoning",
+        ReasoningMessage = "reasoning message",
+    }
+}
+
+/// What an event does with an entity.
+#[derive(PartialEq)]
+enum EntityStep {
+    Start,
+    Continue,
+    End,
+}
 
 #[derive(Debug)]
 struct StartedEntity {
     owner: Owner,
     open: bool,
+}
+
+/// Returns the entity that an event is about, and what it does with it.
+fn entity_step(event: &Event) -> Option<(EntityKind, &Arc<str>, EntityStep)> {
+    use EntityKind::{Message, Reasoning, ReasoningMessage, ToolCall};
+    Some(match event {
+        Event::TextStart(e) => (Message, &e.message_id, EntityStep::Start),
+        Event::TextContent(e) => (Message, &e.message_id, EntityStep::Continue),
+        Event::TextEnd(e) => (Message, &e.message_id, EntityStep::End),
+        Event::ToolStart(e) => (ToolCall, &e.tool_call_id, EntityStep::Start),
+        Event::ToolArgs(e) => (ToolCall, &e.tool_call_id, EntityStep::Continue),
+        Event::ToolEnd(e) => (ToolCall, &e.tool_call_id, EntityStep::End),
+        Event::ReasoningStart(e) => (Reasoning, e.message_id.as_ref()?, EntityStep::Start),
+        Event::ReasoningEnd(e) => (Reasoning, e.message_id.as_ref()?, EntityStep::End),
+        Event::ReasoningMessageStart(e) => (ReasoningMessage, e.message_id.as_ref()?, EntityStep::Start),
+        Event::ReasoningContent(e) => (ReasoningMessage, e.message_id.as_ref()?, EntityStep::Continue),
+        Event::ReasoningMessageEnd(e) => (ReasoningMessage, e.message_id.as_ref()?, EntityStep::End),
+        _ => return None,
+    })
 }
 
 impl SequenceRules {
@@ -80,55 +114,14 @@ impl SequenceRules {
 
     fn check_in_run(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::TextStart(e) => {
-                self.texts.start(&e.message_id, &e.subagent_run_id, "TEXT_MESSAGE_START", "message")
-            }
-            Event::TextContent(e) => self.texts.continue_entity(
-                &e.message_id,
-                &e.subagent_run_id,
-                "TEXT_MESSAGE_CONTENT",
-                "message",
-            ),
-            Event::TextEnd(e) => {
-                self.texts.end(&e.message_id, &e.subagent_run_id, "TEXT_MESSAGE_END", "message")
-            }
-            Event::ToolStart(e) => {
-                let opened =
-                    self.calls.start(&e.tool_call_id, &e.subagent_run_id, "TOOL_CALL_START", "tool call");
-                opened.or_else(|| {
-                    let parent = self.texts.0.get(e.parent_message_id.as_ref()?)?;
-                    parent.is_claimed_by(&e.subagent_run_id).then(|| {
-                        format!(
-                            "TOOL_CALL_START for tool call {} names a message of another agent",
-                            e.tool_call_id
-                        )
-                    })
+            Event::ToolStart(e) => self.check_entity(event).or_else(|| {
+                let messages = &self.entities[EntityKind::Message as usize];
+                let parent = messages.get(e.parent_message_id.as_ref()?)?;
+                parent.is_claimed_by(e.subagent_run_id.as_ref()).then(|| {
+                    let id = &e.tool_call_id;
+                    format!("TOOL_CALL_START for tool call {id} names a message of another agent")
                 })
-            }
-            Event::ToolArgs(e) => {
-                self.calls.continue_entity(&e.tool_call_id, &e.subagent_run_id, "TOOL_CALL_ARGS", "tool call")
-            }
-            Event::ToolEnd(e) => {
-                self.calls.end(&e.tool_call_id, &e.subagent_run_id, "TOOL_CALL_END", "tool call")
-            }
-            Event::ReasoningStart(e) => {
-                self.spans.start(e.message_id.as_ref()?, &e.subagent_run_id, "REASONING_START", "reasoning")
-            }
-            Event::ReasoningEnd(e) => {
-                self.spans.end(e.message_id.as_ref()?, &e.subagent_run_id, "REASONING_END", "reasoning")
-            }
-            Event::ReasoningMessageStart(e) => {
-                let (id, what) = (e.message_id.as_ref()?, "reasoning message");
-                self.thoughts.start(id, &e.subagent_run_id, "REASONING_MESSAGE_START", what)
-            }
-            Event::ReasoningContent(e) => {
-                let (id, what) = (e.message_id.as_ref()?, "reasoning message");
-                self.thoughts.continue_entity(id, &e.subagent_run_id, "REASONING_MESSAGE_CONTENT", what)
-            }
-            Event::ReasoningMessageEnd(e) => {
-                let (id, what) = (e.message_id.as_ref()?, "reasoning message");
-                self.thoughts.end(id, &e.subagent_run_id, "REASONING_MESSAGE_END", what)
-            }
+            }),
             Event::StepStarted(e) => {
                 let new = self.steps.insert((e.step_name.clone(), e.subagent_run_id.clone()));
                 (!new).then(|| format!("STEP_STARTED {} while that step is active", e.step_name))
@@ -154,10 +147,7 @@ impl SequenceRules {
                     format!("SUBAGENT_STARTED {id} names a parent that never started: {parent}")
                 })
             }
-            Event::SubagentFinished(e) => {
-                self.subagent_ended(e.subagent_run_id.as_ref(), "SUBAGENT_FINISHED")
-            }
-            Event::SubagentError(e) => self.subagent_ended(e.subagent_run_id.as_ref(), "SUBAGENT_ERROR"),
+            Event::SubagentFinished(_) | Event::SubagentError(_) => self.end_subagent(event),
             Event::RunFinished(e) => {
                 self.phase = RunPhase::Finished;
                 let open = self.open_entities();
@@ -171,26 +161,41 @@ impl SequenceRules {
                     _ => None,
                 }
             }
-            _ => None,
+            _ => self.check_entity(event),
         }
     }
 
-    fn subagent_ended(&mut self, id: Option<&Arc<str>>, what: &str) -> Option<String> {
-        let Some(id) = id else { return Some(format!("{what} without subagentRunId")) };
+    /// Checks an event that starts, continues or ends an entity.
+    fn check_entity(&mut self, event: &Event) -> Option<String> {
+        let (kind, id, step) = entity_step(event)?;
+        let (name, owner) = (event.type_name(), event.subagent());
+        let entities = &mut self.entities[kind as usize];
+        if step == EntityStep::Start {
+            let before = entities.insert(id.clone(), StartedEntity { owner: owner.cloned(), open: true });
+            let is_open = before.is_some_and(|entity| entity.open);
+            return is_open.then(|| format!("{name} for {kind} {id}, which is already open"));
+        }
+        let Some(entity) = entities.get_mut(id).filter(|entity| entity.open) else {
+            return Some(format!("{name} for {kind} {id}, which is not open"));
+        };
+        entity.open = step != EntityStep::End;
+        let is_of_other = entity.is_claimed_by(owner);
+        is_of_other.then(|| format!("{name} for {kind} {id}, which another agent started"))
+    }
+
+    fn end_subagent(&mut self, event: &Event) -> Option<String> {
+        let name = event.type_name();
+        let Some(id) = event.subagent() else { return Some(format!("{name} without subagentRunId")) };
         self.ended_subagents.insert(id.clone());
-        (!self.subagents.remove(id)).then(|| format!("{what} for sub-agent {id}, which is not open"))
+        (!self.subagents.remove(id)).then(|| format!("{name} for sub-agent {id}, which is not open"))
     }
 
     /// Describes the open entities, sorted for stable output.
     pub fn open_entities(&self) -> Vec<String> {
-        let kinds = [
-            (&self.texts, "message"),
-            (&self.calls, "tool call"),
-            (&self.spans, "reasoning"),
-            (&self.thoughts, "reasoning message"),
-        ];
-        let ids =
-            kinds.iter().flat_map(|(begun, what)| begun.open_ids().map(move |id| format!("{what} {id}")));
+        let ids = EntityKind::ALL.iter().zip(&self.entities).flat_map(|(kind, entities)| {
+            let open = entities.iter().filter(|(_, entity)| entity.open);
+            open.map(move |(id, _)| format!("{kind} {id}"))
+        });
         let subagents = self.subagents.iter().map(|id| format!("sub-agent {id}"));
         let steps = self.steps.iter().map(|(name, _)| format!("step {name}"));
         let mut words: Vec<String> = ids.chain(subagents).chain(steps).collect();
@@ -199,42 +204,9 @@ impl SequenceRules {
     }
 }
 
-impl StartedEntities {
-    fn start(&mut self, id: &Arc<str>, owner: &Owner, event: &str, what: &str) -> Option<String> {
-        let before = self.0.insert(id.clone(), StartedEntity { owner: owner.clone(), open: true });
-        let open = before.is_some_and(|entity| entity.open);
-        open.then(|| format!("{event} for {what} {id}, which is already open"))
-    }
-
-    fn continue_entity(&mut self, id: &Arc<str>, owner: &Owner, event: &str, what: &str) -> Option<String> {
-        match self.0.get(id) {
-            Some(entity) if entity.open => entity.check_owner(owner, id, event, what),
-            _ => Some(format!("{event} for {what} {id}, which is not open")),
-        }
-    }
-
-    fn end(&mut self, id: &Arc<str>, owner: &Owner, event: &str, what: &str) -> Option<String> {
-        match self.0.get_mut(id) {
-            Some(entity) if entity.open => {
-                entity.open = false;
-                entity.check_owner(owner, id, event, what)
-            }
-            _ => Some(format!("{event} for {what} {id}, which is not open")),
-        }
-    }
-
-    fn open_ids(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0.iter().filter(|(_, entity)| entity.open).map(|(id, _)| id)
-    }
-}
-
 impl StartedEntity {
     /// Returns true if another agent claims this entity. An event without an agent claims nothing.
-    fn is_claimed_by(&self, other: &Owner) -> bool {
-        other.is_some() && *other != self.owner
-    }
-
-    fn check_owner(&self, owner: &Owner, id: &str, event: &str, what: &str) -> Option<String> {
-        self.is_claimed_by(owner).then(|| format!("{event} for {what} {id}, which another agent started"))
+    fn is_claimed_by(&self, other: Option<&Arc<str>>) -> bool {
+        other.is_some() && other != self.owner.as_ref()
     }
 }

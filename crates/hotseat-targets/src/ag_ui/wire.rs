@@ -303,7 +303,7 @@ pub enum WireError {
 
 /// Declares [`Event`]: its variants, their type names, and how bodies are parsed.
 macro_rules! events {
-    ($($variant:ident($body:ty) = $($name:literal)|+),+ $(,)?) => {
+    ($($variant:ident($body:ty) = $name:literal),+ $(,)?) => {
         /// A received event.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Event {
@@ -313,7 +313,7 @@ macro_rules! events {
         }
 
         /// Type names on the wire.
-        const KNOWN: &[&str] = &[$($($name),+),+];
+        const KNOWN: &[&str] = &[$($name),+];
 
         impl Event {
             /// Parses an event. Fails if the text is not a JSON object with a `type`, or a known type lacks a
@@ -327,7 +327,7 @@ macro_rules! events {
                     None => serde_json::from_str(text).map_err(|error| not_an_event(text, &error))?,
                 };
                 let event = match &*head.r#type {
-                    $($($name)|+ => {
+                    $($name => {
                         let body = serde_json::from_str::<$body>(text).map_err(|source| match source.is_data() {
                             true => WireError::Member { event: head.r#type.to_string(), source },
                             false => not_an_event(text, &source),
@@ -344,6 +344,22 @@ macro_rules! events {
                     }
                 };
                 Ok(Received { event, null_subagent: head.subagent_run_id == Tag::Null })
+            }
+
+            /// Returns the type name.
+            pub fn type_name(&self) -> &str {
+                match self {
+                    $(Event::$variant(_) => $name,)+
+                    Event::Unknown(name) => name,
+                }
+            }
+
+            /// Returns the sub-agent that the event belongs to; `None` for the agent itself.
+            pub fn subagent(&self) -> Option<&Arc<str>> {
+                match self {
+                    $(Event::$variant(body) => body.subagent_run_id.as_ref(),)+
+                    Event::Unknown(_) => None,
+                }
             }
         }
     };
