@@ -273,6 +273,21 @@ impl<'a> MapView<'a> {
         self.items(key).filter_map(NodeView::text)
     }
 
+    /// Returns the entries of the list of a key, or its value if it is no list; none if the key was omitted.
+    pub fn one_or_many(&self, key: &str) -> impl Iterator<Item = NodeView<'a>> + use<'a> {
+        self.get(key).into_iter().flat_map(NodeView::one_or_many)
+    }
+
+    /// Returns keys, locations and values of the mapping of a key; none if the key was omitted.
+    pub fn entries(&self, key: &str) -> impl Iterator<Item = (&'a str, SourceSpan, NodeView<'a>)> + use<'a> {
+        self.get(key).and_then(NodeView::entries).into_iter().flatten()
+    }
+
+    /// Returns keys and strings of the mapping of a key.
+    pub fn text_entries(&self, key: &str) -> impl Iterator<Item = (String, String)> + use<'a> {
+        self.entries(key).filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
+    }
+
     /// Returns the mappings in the list of a key, to be read by the keys of `shape`.
     pub fn maps(&self, key: &str, shape: &'static Shape) -> impl Iterator<Item = MapView<'a>> + use<'a> {
         self.items(key).filter_map(move |item| item.map(shape))
@@ -283,6 +298,14 @@ impl<'a> MapView<'a> {
         let view = self.get(key)?;
         let shape = shape_of(&self.shape.field(key)?.kind, view.node)?;
         view.map(shape)
+    }
+
+    /// Converts the mapping of a key to JSON members, dropping locations; none if the key was omitted.
+    pub fn members(&self, key: &str) -> serde_json::Map<String, serde_json::Value> {
+        match self.json(key) {
+            Some(serde_json::Value::Object(members)) => members,
+            _ => serde_json::Map::new(),
+        }
     }
 
     /// Converts the value of a key to JSON, dropping locations.

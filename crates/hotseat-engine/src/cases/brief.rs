@@ -141,10 +141,10 @@ impl SimulatedPersona {
 
     fn read(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> SimulatedPersona {
         let texts = |key: &str| -> Vec<String> {
-            let texts = map.get(key).into_iter().flat_map(NodeView::one_or_many).filter_map(NodeView::text);
+            let texts = map.one_or_many(key).filter_map(NodeView::text);
             texts.map(|text| text.trim().to_string()).collect()
         };
-        let never_says = map.get("never_says").into_iter().flat_map(NodeView::one_or_many);
+        let never_says = map.one_or_many("never_says");
         SimulatedPersona {
             role: map.text("role").map(|text| text.trim().to_string()),
             personality: map.get("personality").map(PersonaNotes::read),
@@ -262,8 +262,8 @@ impl SimulatorBrief {
     }
 
     fn read(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> SimulatorBrief {
-        let during = map.get("during_topic").and_then(NodeView::entries).into_iter().flatten();
-        let during_topic = during
+        let during_topic = map
+            .entries("during_topic")
             .filter_map(|(name, place, view)| {
                 let character = SimulatedPersona::read(&view.map(&DURING_TOPIC)?, diagnostics);
                 Some((name.to_string(), character, place))
@@ -281,10 +281,6 @@ impl SimulatorBrief {
         {
             diagnostics.report(place, "`stop_when` has no assertions, so it would never stop");
         }
-        let options = match map.json("options") {
-            Some(Value::Object(options)) => options,
-            _ => serde_json::Map::new(),
-        };
         SimulatorBrief {
             persona: SimulatedPersona::read(map, diagnostics),
             goal: None,
@@ -294,7 +290,7 @@ impl SimulatorBrief {
             during_topic,
             template: None,
             reference: map.get("use").and_then(|view| role_reference(view, diagnostics)),
-            options,
+            options: map.members("options"),
         }
     }
 

@@ -10,7 +10,7 @@ pub fn read_header_texts<'a>(
     mistakes: &mut Diagnostics,
 ) -> Vec<(HeaderName, &'a str, NodeView<'a>)> {
     let mut headers: Vec<(HeaderName, &str, NodeView<'_>)> = Vec::new();
-    for (key, place, view) in map.get("headers").and_then(NodeView::entries).into_iter().flatten() {
+    for (key, place, view) in map.entries("headers") {
         match read_header_name(key) {
             Ok(name) if headers.iter().any(|(known, ..)| *known == name) => {
                 mistakes.report(place, format!("header `{key}` is set twice"));

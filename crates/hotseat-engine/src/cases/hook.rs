@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::limits::from_millis;
 use super::shape::HOOK;
 use super::variables::{VariableScope, interpolate};
-use hotseat_document::{Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText};
+use hotseat_document::{Diagnostics, DocumentNode, Kind, MapView, SourceSpan, SourceText};
 
 /// A command that runs before or after a conversation.
 #[derive(Debug, Clone)]
@@ -48,14 +48,10 @@ impl HookCommand {
             return Err(diagnostics);
         }
         let map = MapView::from_node(&node, source, &HOOK).expect("the shape was checked");
-        let texts = map.texts("cmd");
-        let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
         Ok(HookCommand {
-            command: texts.map(str::to_string).collect(),
+            command: map.texts("cmd").map(str::to_string).collect(),
             timeout: map.integer("timeout_ms").map_or(Duration::from_secs(30), from_millis),
-            env: env
-                .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
-                .collect(),
+            env: map.text_entries("env").collect(),
             cwd: map.text("cwd").map(PathBuf::from),
             place: map.place(),
         })

@@ -114,10 +114,7 @@ pub(super) fn read_simulator(
     let Some(map) = case.get("simulator").and_then(|view| view.map(&SIMULATOR)) else { return (None, None) };
     let place = case.key_place("simulator").unwrap_or_else(|| map.place());
     let reference = map.get("use").and_then(|view| role_reference(view, diagnostics));
-    let mut options = match map.json("options") {
-        Some(Value::Object(options)) => options,
-        _ => Members::new(),
-    };
+    let mut options = map.members("options");
     if let Some(metadata) = map.json("metadata") {
         if options.contains_key("metadata") {
             let message = "`metadata` is set here and under `options`";

@@ -26,7 +26,7 @@ use super::mcp_shape::{
 };
 use super::patterns::read_argument_patterns;
 use super::script::read_tool_answer;
-use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger, text_entries};
+use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger};
 
 /// Maximum size of a file with tools.
 const MAX_TOOLS_FILE_BYTES: u64 = 16 * 1024 * 1024;
@@ -697,7 +697,7 @@ fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Ups
     match (command.is_empty(), map.text("url")) {
         (false, None) => Some(Upstream::Command(UpstreamCommand {
             argv: command,
-            environment: text_entries(map, "env").into_iter().collect(),
+            environment: map.text_entries("env").collect(),
             folder: Some(PathBuf::from(map.text("cwd").unwrap_or("."))),
         })),
         (true, Some(url)) => Some(Upstream::Url {

@@ -220,9 +220,3 @@ pub(super) fn only_fault<F, const N: usize>(
     }
     first
 }
-
-/// The entries of a map of texts, such as headers.
-pub(super) fn text_entries(map: &MapView<'_>, key: &str) -> Vec<(String, String)> {
-    let entries = map.get(key).and_then(NodeView::entries).into_iter().flatten();
-    entries.filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string()))).collect()
-}

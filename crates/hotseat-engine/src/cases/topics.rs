@@ -273,8 +273,10 @@ fn read_topic(
             }
         }
     }
-    let triggers = map.get("triggers").into_iter().flat_map(NodeView::one_or_many);
-    let triggers = triggers.filter_map(|view| read_trigger(&view.map(&TRIGGER)?, diagnostics)).collect();
+    let triggers = map
+        .one_or_many("triggers")
+        .filter_map(|view| read_trigger(&view.map(&TRIGGER)?, diagnostics))
+        .collect();
     TopicDefinition {
         name: name.into(),
         characteristic: text("characteristic"),

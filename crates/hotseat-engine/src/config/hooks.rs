@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::agent::ProjectAgent;
 use super::shape::NAMED_HOOK;
 use crate::cases::from_millis;
-use hotseat_document::{Diagnostics, DocumentNode, MapView, NodeView, SourceText};
+use hotseat_document::{Diagnostics, DocumentNode, MapView, SourceText};
 
 /// Hooks of the project file by name, as written. Variables are resolved when a hook runs.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +27,7 @@ impl ProjectHooks {
     /// Decodes the hooks of a project file whose shape is valid.
     pub(super) fn read(project: &MapView<'_>, mistakes: &mut Diagnostics) -> ProjectHooks {
         let mut hooks = BTreeMap::new();
-        for (name, _, view) in project.get("hooks").and_then(NodeView::entries).into_iter().flatten() {
+        for (name, _, view) in project.entries("hooks") {
             let Some(map) = view.map(&NAMED_HOOK) else { continue };
             if map.has("cmd") == map.has("use") {
                 mistakes.report(view.place(), "a hook needs either `cmd` or `use`");

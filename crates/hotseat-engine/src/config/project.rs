@@ -22,7 +22,7 @@ use crate::cases::{
 use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, NodeView, SourceSpan, SourceText, check,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, SourceSpan, SourceText, check,
     source_from_bytes, yaml,
 };
 use hotseat_model::Model;
@@ -203,13 +203,8 @@ impl Project {
         let mut read = |name: Option<&str>, node: &DocumentNode| {
             Arc::new(ProjectAgent::read(name, node, &source, around, &mut mistakes))
         };
-        let agents: Vec<Arc<ProjectAgent>> = written
-            .get("agents")
-            .and_then(NodeView::entries)
-            .into_iter()
-            .flatten()
-            .map(|(name, _, view)| read(Some(name), view.node))
-            .collect();
+        let agents = written.entries("agents").map(|(name, _, view)| read(Some(name), view.node));
+        let agents: Vec<Arc<ProjectAgent>> = agents.collect();
         let target = match (written.text("target"), written.node("target")) {
             (None, Some(node)) => Some(read(None, node)),
             (Some(name), _) => {

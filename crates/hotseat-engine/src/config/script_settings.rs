@@ -8,7 +8,7 @@ use super::project_files::{FILE_NAMES, STORE_FOLDER};
 use super::shape::{PROCESS, SCRIPTS};
 use crate::cases::from_millis;
 use crate::scripts::{HostPattern, ScriptGrants};
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, MapView, NodeView, SourceText};
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, MapView, SourceText};
 
 /// Processes by name, as written. Variables are resolved when a process is called.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +59,7 @@ pub(super) fn read_script_settings(
     grants.timeout = map.integer("timeout_ms").map(from_millis);
     grants.memory = map.size("memory_mb").map(|mb| mb * 1024 * 1024);
     let mut named = Vec::new();
-    for (name, _, view) in map.get("processes").and_then(NodeView::entries).into_iter().flatten() {
+    for (name, _, view) in map.entries("processes") {
         let Some(process) = view.map(&PROCESS) else { continue };
         let taken =
             ["agents.", "agent.", "scripts.", "scripts:"].iter().find(|prefix| name.starts_with(**prefix));

@@ -13,9 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
 use crate::cases::{Environment, MILLISECONDS, from_millis};
-use hotseat_document::{
-    Diagnostic, Diagnostics, Kind, LastOutput, MapView, NodeView, SourceSpan, document_shape,
-};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, LastOutput, MapView, SourceSpan, document_shape};
 use hotseat_targets::connection::http::{HttpClient, without_credentials};
 use hotseat_targets::process::{
     GroupCommand, ProcessGroup, ProjectServers, SHUTDOWN_GRACE, collect_output, find_missing_program,
@@ -93,18 +91,14 @@ impl StartCommand {
             mistakes.report(place, error.to_string());
             return None;
         }
-        let texts = map.texts("command");
-        let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
         Some(StartCommand {
-            command: texts.map(str::to_string).collect(),
+            command: map.texts("command").map(str::to_string).collect(),
             ready,
             timeout: map.integer("timeout_ms").map_or(Duration::from_secs(60), from_millis),
             folder: root.join(map.text("cwd").unwrap_or(".")),
             project: root.to_path_buf(),
             place: target.key_place("start")?,
-            env: env
-                .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
-                .collect(),
+            env: map.text_entries("env").collect(),
         })
     }
 }

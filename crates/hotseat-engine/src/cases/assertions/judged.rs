@@ -122,10 +122,7 @@ fn read_agent(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
         Some(view) => Some(role_reference(view, diagnostics)?),
         None => None,
     };
-    let options = match map.json("options") {
-        Some(Value::Object(options)) => options,
-        _ => serde_json::Map::new(),
-    };
+    let options = map.members("options");
     let metadata = options.get("metadata");
     let from_metadata = metadata.and_then(|metadata| metadata.get("criteria")).cloned();
     if from_metadata.is_some() && map.has("criteria") {

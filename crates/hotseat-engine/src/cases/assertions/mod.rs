@@ -185,8 +185,7 @@ fn check_at(map: &MapView<'_>, key: &str, kind: CheckKind) -> Option<Vec<Check>>
 
 /// Decodes one text or several.
 fn text_list(map: &MapView<'_>, key: &str) -> Vec<String> {
-    let texts = map.get(key).into_iter().flat_map(NodeView::one_or_many);
-    texts.filter_map(NodeView::text).map(str::to_string).collect()
+    map.one_or_many(key).filter_map(NodeView::text).map(str::to_string).collect()
 }
 
 #[cfg(test)]

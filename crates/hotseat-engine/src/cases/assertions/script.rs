@@ -21,14 +21,10 @@ assertion_type! {
         optional "timeout" = Kind::Duration,
     }
     |map, diagnostics| {
-        let options = match map.json("options") {
-            Some(Value::Object(options)) => options,
-            _ => serde_json::Map::new(),
-        };
         let check = ScriptCheck {
             function: map.text("use")?.into(),
             expected: map.json("value"),
-            options,
+            options: map.members("options"),
             timeout: read_timeout(map, diagnostics),
             input_kind: ScriptInputKind::Answer,
             text: None,

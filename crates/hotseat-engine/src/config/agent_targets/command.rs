@@ -101,20 +101,11 @@ impl AgentTarget for CommandTarget {
                 check_placeholders(command, &[Placeholder::Attachments], mistakes);
             }
         }
-        let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
         Some(CommandTarget {
-            command: command
-                .list()
-                .into_iter()
-                .flatten()
-                .filter_map(NodeView::text)
-                .map(str::to_string)
-                .collect(),
+            command: map.texts("command").map(str::to_string).collect(),
             protocol,
             folder: input.root.join(map.text("cwd").unwrap_or(".")),
-            env: env
-                .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
-                .collect(),
+            env: map.text_entries("env").collect(),
             history: map.text("history").and_then(HistoryMode::from_name).unwrap_or(HistoryMode::Delta),
             capabilities: input.capabilities,
             given: CaseInputs::default(),

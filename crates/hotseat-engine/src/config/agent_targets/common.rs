@@ -101,9 +101,8 @@ pub(super) fn invalid_header(name: &HeaderName, place: SourceSpan) -> Diagnostic
 /// Secrets in headers and keys.
 pub(super) fn target_secrets(map: &MapView<'_>) -> Vec<(String, String)> {
     let has = |key: &str| map.shape().field(key).is_some();
-    let headers = has("headers").then(|| map.get("headers")).flatten();
-    let entries = headers.and_then(NodeView::entries).into_iter().flatten();
-    let values = entries.flat_map(|(key, _, view)| {
+    let headers = has("headers").then(|| map.entries("headers"));
+    let values = headers.into_iter().flatten().flat_map(|(key, _, view)| {
         let secrets = view.text().map(|value| header_secrets(key, value)).unwrap_or_default();
         secrets.into_iter().map(|secret| (key.to_string(), secret))
     });

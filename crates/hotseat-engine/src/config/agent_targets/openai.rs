@@ -136,10 +136,7 @@ impl AgentTarget for ChatTarget {
             system: map.text("system").map(str::to_string),
             stream: map.bool("stream").unwrap_or(true),
             temperature: map.number("temperature").cloned(),
-            body: match map.json("body") {
-                Some(Value::Object(members)) => members,
-                _ => serde_json::Map::new(),
-            },
+            body: map.members("body"),
             history: map.text("history").and_then(HistoryMode::from_name).unwrap_or(HistoryMode::Full),
             connectors: BTreeMap::new(),
             given: CaseInputs::default(),
