@@ -81,9 +81,33 @@ impl JsonMeasurement {
 
 /// Implements methods for scalars, each with the bytes of its JSON.
 macro_rules! scalars {
-    ($($method:ident($value:ident: $type:ty) => $bytes:expr;)+) => {
-        $(fn $method(self, $value: $type) -> Result<(), Error> {
+    ($($method:ident($($value:ident: $type:ty)?) => $bytes:expr;)+) => {
+        $(fn $method(self, $($value: $type)?) -> Result<(), Error> {
             self.scalar($bytes)
+        })+
+    };
+}
+
+/// Implements methods that begin a list or an object.
+macro_rules! beginnings {
+    ($($method:ident($($type:ty),+);)+) => {
+        $(fn $method(self, $(_: $type),+) -> Result<Self, Error> {
+            self.begin()
+        })+
+    };
+}
+
+/// Implements methods that begin a variant with several members.
+macro_rules! variants {
+    ($($method:ident;)+) => {
+        $(fn $method(
+            self,
+            _: &'static str,
+            _: u32,
+            variant: &'static str,
+            _: usize,
+        ) -> Result<Self, Error> {
+            self.begin_variant(variant)
         })+
     };
 }
@@ -115,14 +139,21 @@ impl Serializer for &mut JsonMeasurement {
         serialize_str(value: &str) => value.len() as u64 + PAIR_BYTES;
         serialize_bytes(value: &[u8]) => value.len() as u64 * 4;
         serialize_unit_struct(_name: &'static str) => NUMBER_BYTES;
+        serialize_none() => NUMBER_BYTES;
+        serialize_unit() => NUMBER_BYTES;
     }
 
-    fn serialize_none(self) -> Result<(), Error> {
-        self.scalar(NUMBER_BYTES)
+    beginnings! {
+        serialize_seq(Option<usize>);
+        serialize_tuple(usize);
+        serialize_tuple_struct(&'static str, usize);
+        serialize_map(Option<usize>);
+        serialize_struct(&'static str, usize);
     }
 
-    fn serialize_unit(self) -> Result<(), Error> {
-        self.scalar(NUMBER_BYTES)
+    variants! {
+        serialize_tuple_variant;
+        serialize_struct_variant;
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
@@ -150,46 +181,6 @@ impl Serializer for &mut JsonMeasurement {
     ) -> Result<(), Error> {
         self.begin()?.member(variant, value)?;
         self.close(1)
-    }
-
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self, Error> {
-        self.begin()
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<Self, Error> {
-        self.begin()
-    }
-
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, Error> {
-        self.begin()
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        variant: &'static str,
-        _: usize,
-    ) -> Result<Self, Error> {
-        self.begin_variant(variant)
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<Self, Error> {
-        self.begin()
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, Error> {
-        self.begin()
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        variant: &'static str,
-        _: usize,
-    ) -> Result<Self, Error> {
-        self.begin_variant(variant)
     }
 }
 
