@@ -109,47 +109,32 @@ fn rule_violations(view: &ConversationView<'_>, rule: &OrderRule) -> Vec<Invaria
     };
     match rule.constraint {
         OrderConstraint::RequiresEarlier(first, then) => {
-            let first = sequences_by_key(view, first);
-            for (key, sequences) in sequences_by_key(view, then) {
-                let earliest = first.get(&key).and_then(|found| found.first());
-                let late =
-                    sequences.iter().filter(|sequence| earliest.is_none_or(|first| first >= *sequence));
+            for (key, first, then) in pairs_by_key(view, first, then) {
+                let late = then.iter().filter(|then| first.first().is_none_or(|first| first >= *then));
                 late.for_each(|sequence| report(&key, vec![*sequence]));
             }
         }
         OrderConstraint::RequiresPair(first, then) => {
-            let first = sequences_by_key(view, first);
-            for (key, sequences) in sequences_by_key(view, then) {
-                for (index, sequence) in sequences.iter().enumerate() {
-                    let partner = first.get(&key).and_then(|found| found.get(index));
-                    if partner.is_none_or(|first| first >= sequence) {
-                        report(&key, vec![*sequence]);
-                    }
-                }
+            for (key, first, then) in pairs_by_key(view, first, then) {
+                let pairs = then.iter().enumerate().map(|(index, then)| (first.get(index), then));
+                let late = pairs.filter(|(first, then)| first.is_none_or(|first| first >= *then));
+                late.for_each(|(_, sequence)| report(&key, vec![*sequence]));
             }
         }
         OrderConstraint::PrecedesIfPresent(first, then) => {
-            let then = sequences_by_key(view, then);
-            for (key, sequences) in sequences_by_key(view, first) {
-                let (Some(first), Some(then)) =
-                    (sequences.first(), then.get(&key).and_then(|found| found.first()))
-                else {
-                    continue;
-                };
-                if first > then {
+            for (key, first, then) in pairs_by_key(view, first, then) {
+                if let (Some(first), Some(then)) = (first.first(), then.first())
+                    && first > then
+                {
                     report(&key, vec![*first, *then]);
                 }
             }
         }
         OrderConstraint::AllPrecede(first, then) => {
-            let first = sequences_by_key(view, first);
-            for (key, sequences) in sequences_by_key(view, then) {
-                let (Some(then), Some(last)) =
-                    (sequences.first(), first.get(&key).and_then(|found| found.last()))
-                else {
-                    continue;
-                };
-                if last > then {
+            for (key, first, then) in pairs_by_key(view, first, then) {
+                if let (Some(last), Some(then)) = (first.last(), then.first())
+                    && last > then
+                {
                     report(&key, vec![*then, *last]);
                 }
             }
@@ -172,6 +157,17 @@ fn rule_violations(view: &ConversationView<'_>, rule: &OrderRule) -> Vec<Invaria
         }
     }
     violations
+}
+
+/// Returns the keys of the events that `then` selects, each with the sequence numbers of both kinds of events.
+fn pairs_by_key(
+    view: &ConversationView<'_>,
+    first: EventSelector,
+    then: EventSelector,
+) -> impl Iterator<Item = (String, Vec<u64>, Vec<u64>)> {
+    let mut first = sequences_by_key(view, first);
+    let then = sequences_by_key(view, then).into_iter();
+    then.map(move |(key, then)| (key.clone(), first.remove(&key).unwrap_or_default(), then))
 }
 
 /// Returns the sequence numbers of the selected events, by key.
