@@ -17,6 +17,11 @@ pub fn format_call(turn: usize, call: &AgentToolCall) -> String {
     format!("turn {turn}: {}({arguments}){} → {result}", call.name, call.server_label())
 }
 
+/// Formats calls with their turns, each on one line.
+pub fn format_calls<'a>(calls: impl IntoIterator<Item = (usize, &'a AgentToolCall)>) -> Vec<String> {
+    calls.into_iter().map(|(turn, call)| format_call(turn, call)).collect()
+}
+
 /// Cuts a text to a readable length, between characters.
 pub fn truncate(text: &str) -> String {
     excerpt(text, MAX_EXCERPT_CHARS).into_owned()

@@ -8,7 +8,7 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
-use super::call_text::format_call;
+use super::call_text::format_calls;
 use super::differences::{DifferenceList, ExtraMembers};
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::Pattern;
@@ -147,17 +147,12 @@ impl CallFilter {
 
     /// Lists the matching calls in a scope, for the result of a failed check.
     pub(super) fn list_matching(&self, scope: TurnScope<'_>) -> Vec<String> {
-        let matching = scope.calls().filter(|(_, call)| self.matches(call));
-        matching.map(|(turn, call)| format_call(turn, call)).collect()
+        format_calls(scope.calls().filter(|(_, call)| self.matches(call)))
     }
 
     /// Lists all calls of the tool in a scope, for the result of a failed check.
     pub(super) fn list_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
-        scope
-            .calls()
-            .filter(|(_, call)| call.is_named(&self.name))
-            .map(|(turn, call)| format_call(turn, call))
-            .collect()
+        format_calls(scope.calls().filter(|(_, call)| call.is_named(&self.name)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hotseat_trace::{AgentToolCall, CallComparison, UNREADABLE_ARGUMENTS};
 
-use super::call_text::format_call;
+use super::call_text::format_calls;
 use super::undecidable::Undecidable;
 
 /// Decision of a check before negation.
@@ -49,7 +49,7 @@ impl CheckDecision {
             _ if broken == calls.len() => format!("arguments that are {UNREADABLE_ARGUMENTS}"),
             _ => format!("missing results and arguments that are {UNREADABLE_ARGUMENTS}"),
         };
-        let calls: Vec<String> = calls.iter().map(|(turn, call)| format_call(*turn, call)).collect();
+        let calls = format_calls(calls.iter().copied());
         CheckDecision::not_applicable(format!("{unknown}: {}", format_list(&calls)))
     }
 

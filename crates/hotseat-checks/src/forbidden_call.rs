@@ -2,7 +2,6 @@
 
 use hotseat_trace::TurnScope;
 
-use super::call_text::format_call;
 use super::calls::{CallFilter, NamedTools};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
@@ -31,8 +30,7 @@ impl CheckBehavior for ForbiddenCall {
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let made = scope.calls().filter(|(_, call)| self.calls.matches(call));
-        let made: Vec<String> = made.map(|(turn, call)| format_call(turn, call)).collect();
+        let made = self.calls.list_matching(scope);
         let unknown = self.calls.undecided_calls(scope);
         match (made.is_empty(), unknown.is_empty()) {
             (false, _) => CheckDecision::new(false, format_list(&made)),

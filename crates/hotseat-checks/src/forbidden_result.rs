@@ -2,7 +2,7 @@
 
 use hotseat_trace::{AgentToolCall, TurnScope};
 
-use super::call_text::format_call;
+use super::call_text::format_calls;
 use super::calls::{CallFilter, NamedTools};
 use super::pattern::Pattern;
 use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
@@ -39,11 +39,7 @@ impl CheckBehavior for ForbiddenResult {
             call.result.as_ref().is_some_and(|r| self.pattern.matches_result(&r.value))
         };
         let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
-        let bad: Vec<String> = meant
-            .clone()
-            .filter(|(_, call)| fits(call))
-            .map(|(turn, call)| format_call(turn, call))
-            .collect();
+        let bad = format_calls(meant.clone().filter(|(_, call)| fits(call)));
         let may_be_bad =
             |call: &AgentToolCall| self.calls.may_match(call) && (call.result.is_none() || fits(call));
         let unknown: Vec<_> = scope.calls().filter(|(_, call)| may_be_bad(call)).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hotseat_trace::{AgentToolCall, TurnScope, canonical_text, format_count};
 
-use super::call_text::format_call;
+use super::call_text::{format_call, format_calls};
 use super::calls::{self, NamedTools, value_at};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
@@ -91,8 +91,7 @@ impl CheckBehavior for Idempotent {
             repeated.filter(|(_, KeyEffects { certain, .. })| certain.len() > 1 && has_evaluated(certain));
         let repeated: Vec<String> = repeated
             .map(|(key, KeyEffects { certain, .. })| {
-                let calls: Vec<String> =
-                    certain.iter().map(|(turn, call)| format_call(*turn, call)).collect();
+                let calls = format_calls(certain.iter().copied());
                 format!("{} effects for {} {key}: {}", calls.len(), self.key, format_list(&calls))
             })
             .collect();

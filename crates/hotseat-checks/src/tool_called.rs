@@ -7,7 +7,7 @@ use hotseat_trace::{
 use serde_json::{Map, Value};
 
 use super::answer::format_json;
-use super::call_text::{format_call, truncate};
+use super::call_text::{format_calls, truncate};
 use super::calls::{self, NamedTools};
 use super::condition::{ArgumentCondition, ConditionError};
 use super::containment::contains_value;
@@ -290,11 +290,7 @@ impl CheckBehavior for ToolCalled {
             0 => self.has_tool_name(call),
             _ => self.matches(call) == Ok(true),
         };
-        let named: Vec<String> = scope
-            .calls()
-            .filter(|(_, call)| is_listed(call))
-            .map(|(turn, call)| format_call(turn, call))
-            .collect();
+        let named = format_calls(scope.calls().filter(|(_, call)| is_listed(call)));
         let actual = match named.is_empty() {
             true => match calls::tool_names(scope).as_slice() {
                 [] => "no tool calls".to_string(),

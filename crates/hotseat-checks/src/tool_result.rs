@@ -6,7 +6,7 @@ use hotseat_trace::{
 use serde_json::Value;
 
 use super::answer::format_json;
-use super::call_text::format_call;
+use super::call_text::format_calls;
 use super::calls::{self, NamedTools};
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
 use super::json_answer::read_number;
@@ -224,7 +224,7 @@ impl CheckBehavior for ToolResultCheck {
             call.is_named(&self.name) && calls::is_at_server(call, self.server.as_deref())
         };
         let made: Vec<_> = scope.calls().filter(|(_, call)| is_meant(call)).collect();
-        let shown: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
+        let shown = format_calls(made.iter().copied());
         let mut results = made.iter().filter_map(|(_, call)| call.result.as_ref()).peekable();
         if results.peek().is_none() {
             return CheckDecision::not_applicable(match shown.is_empty() {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::answer::format_json;
 use super::call_matching::{GroupMatching, TooManyDifferentCalls, group_calls};
-use super::call_text::format_call;
+use super::call_text::format_calls;
 use super::calls::{self, NamedTools};
 use super::differences::DifferenceList;
 use super::nearest_call::{Similarity, list_calls, nearest_call};
@@ -181,7 +181,7 @@ impl ToolSequence {
                 }
             });
         }
-        let lines: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
+        let lines = format_calls(made.iter().copied());
         let actual = if lines.is_empty() { "no tool calls".to_string() } else { format_list(&lines) };
         Ok(CheckDecision::new(true, actual))
     }
