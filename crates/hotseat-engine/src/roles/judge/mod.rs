@@ -227,28 +227,21 @@ impl JudgeRole {
     /// Asks for a judgement.
     pub async fn judge(&self, question: JudgeQuestion<'_>) -> JudgeResponse<Judgement> {
         let JudgeQuestion { criterion: matter, evidence: seen } = question;
+        let prepare = |prompt, instructions: String| self.prepare_question(prompt, &instructions, &[], seen);
         let put = match matter {
             JudgeCriterion::FreeForm(open) => free_form::prepare_question(open, seen, self.evidence),
             JudgeCriterion::Criterion(criterion) => {
-                self.prepare_question(&prompt::CRITERION, &criterion::instructions(criterion), &[], seen)
+                prepare(&prompt::CRITERION, criterion::instructions(criterion))
             }
-            JudgeCriterion::Grounded(grounded) => self
-                .prepare_question(
-                    &prompt::GROUNDING,
-                    &grounding::instructions(grounded),
-                    &grounded.from_tools,
-                    seen,
-                )
-                .map(|put| put.with_claim_kinds(&grounded.types)),
-            JudgeCriterion::Claims(claims) => self
-                .prepare_question(&prompt::CLAIMS, &claims::instructions(claims), &[], seen)
+            JudgeCriterion::Grounded(grounded) => {
+                let (instructions, tools) = (grounding::instructions(grounded), &grounded.from_tools);
+                let put = self.prepare_question(&prompt::GROUNDING, &instructions, tools, seen);
+                put.map(|put| put.with_claim_kinds(&grounded.types))
+            }
+            JudgeCriterion::Claims(claims) => prepare(&prompt::CLAIMS, claims::instructions(claims))
                 .map(|put| put.with_claim_kinds(&claims.forbid)),
-            JudgeCriterion::Intent(intent) => {
-                self.prepare_question(&prompt::INTENT, &intent::instructions(intent), &[], seen)
-            }
-            JudgeCriterion::Goal(goal) => {
-                self.prepare_question(&prompt::GOAL, &goal::instructions(goal), &[], seen)
-            }
+            JudgeCriterion::Intent(intent) => prepare(&prompt::INTENT, intent::instructions(intent)),
+            JudgeCriterion::Goal(goal) => prepare(&prompt::GOAL, goal::instructions(goal)),
         };
         let put = match put {
             Ok(put) => self.with_connector(put),
