@@ -694,6 +694,36 @@ fn reports_value_that_is_no_longer_secret() {
     assert!(again.output.stdout.contains("ENV.API_TOKEN"), "{}", again.output);
 }
 
+/// The mark in a saved conversation stands for the key of its run, not for the one that replaced it since.
+#[test]
+fn a_secret_with_another_value_is_unknown() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let text = format!("It is {}-12345678.", request.last_user_text());
+        FakeRun::for_request(request).started().text(&text).finished()
+    });
+    let suite = "name: tells\nturns: [{ user: live, assert: [{ type: not_contains, value: live- }] }]\n\
+                 ---\nname: hides\nturns: [{ user: test, assert: [{ type: not_contains, value: live- }] }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    let of_run = [("LIVE_TOKEN", "live-12345678"), ("TEST_TOKEN", "test-12345678")];
+    let tested = project.test_in(&of_run, &[]);
+    assert_eq!(
+        [tested.case("tells")["status"].clone(), tested.case("hides")["status"].clone()],
+        ["failed", "passed"]
+    );
+    let same = recheck_in(&project, &of_run, &[]);
+    assert_eq!(same.case("tells")["failure"]["kind"], "assertion", "{}", same.output);
+    assert_eq!(same.case("hides")["status"], "passed", "{}", same.output);
+    assert!(!same.output.stdout.contains("no longer known"), "{}", same.output);
+    let exchanged = [("LIVE_TOKEN", "rotated-87654321"), ("TEST_TOKEN", "live-87654321")];
+    let again = recheck_in(&project, &exchanged, &[]);
+    for (case, name) in [("tells", "ENV.LIVE_TOKEN"), ("hides", "ENV.TEST_TOKEN")] {
+        let failure = again.case(case)["failure"].to_string();
+        assert!(failure.contains("its value is unknown here"), "{failure}\n{}", again.output);
+        let warning = format!("a redacted secret that is no longer known ({name} has another value now)");
+        assert!(again.case(case)["warnings"].to_string().contains(&warning), "{}", again.output);
+    }
+}
+
 #[test]
 fn aborted_conversation_keeps_original_time_limit() {
     let agent = versatile_agent();

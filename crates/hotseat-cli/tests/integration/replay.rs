@@ -825,6 +825,33 @@ fn recordings_contain_no_secrets() {
     project.test_in(&[("SHOP_TOKEN", "other-secret-value")], &["-n", "replay:rec"]).assert_all_passed();
 }
 
+/// The mark in a recording stands for the key of its run, and still does so in the run that replays it.
+#[test]
+fn a_recorded_secret_with_another_value_is_unknown() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().text("It is tok-12345678.").finished()
+    });
+    let suite = "name: a\nturns: [{ user: hi, assert: [{ type: not_contains, value: tok- }] }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    let of_run = [("SHOP_TOKEN", "tok-12345678")];
+    assert_failed(&project.test_in(&of_run, &["--record", "rec"]), "a", "assertion", &[]);
+    let (_, found) = recording(&project, "rec");
+    let digest = found["secrets"]["ENV.SHOP_TOKEN"].as_str().unwrap_or_default();
+    assert_eq!(digest.len(), 2, "{found:#}");
+    assert_failed(&project.test_in(&of_run, &["-n", "replay:rec"]), "a", "assertion", &[]);
+    let rotated = [("SHOP_TOKEN", "other-secret-value")];
+    let replayed = project.test_in(&rotated, &["-n", "replay:rec", "--record", "again"]);
+    assert_failed(&replayed, "a", "test_error", &["its value is unknown here"]);
+    let (_, again) = recording(&project, "again");
+    assert_eq!(again["secrets"], found["secrets"], "{again:#}");
+    let rechecked = project.command(&["recheck", "last"]).env("SHOP_TOKEN", rotated[0].1).run();
+    assert!(rechecked.stdout.contains("a secret is redacted in the text"), "{rechecked}");
+    // Recordings of earlier versions have no digests.
+    let (path, _) = recording(&project, "rec");
+    edit_recording(&project, &path, |recording| drop(recording.as_object_mut().unwrap().remove("secrets")));
+    project.test_in(&rotated, &["-n", "replay:rec"]).assert_all_passed();
+}
+
 #[test]
 fn failed_replay_is_never_a_pass() {
     let agent = FakeAgent::start(|request| match request.last_user_text().as_str() {

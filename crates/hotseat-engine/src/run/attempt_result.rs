@@ -30,7 +30,7 @@ pub struct Attempt {
     pub conversation: TracedConversation,
     /// The trace. Empty unless events are retained.
     pub events: Vec<EventRecord>,
-    /// Secrets that were known during the attempt, also those of its hooks. Not saved.
+    /// Secrets that were known during the attempt, also those of its hooks. Only digests of them are saved.
     pub redactor: SecretRedactor,
 }
 
@@ -128,6 +128,7 @@ impl Attempt {
         own.lacks_timestamps = result.is_untimed;
         own.hides_calls = result.conversation.call_visibility == CallVisibility::Hidden;
         (self.conversation, self.events) = (result.conversation, result.events);
+        self.redactor = result.redactor;
     }
 
     /// Numbers of the written turns that were not sent: after a failure or a limit, or with `on_complete: stop`. Empty

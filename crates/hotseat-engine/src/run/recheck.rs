@@ -19,7 +19,7 @@ use crate::session::{
     RERUN_HINT, RecordedConversation, RecordedOutcome, SessionRoles, SessionTimeouts, reevaluate,
     rerun_required,
 };
-use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
+use hotseat_targets::recorder::{SecretRedactor, TraceRecorder, redacted_names};
 
 impl RecheckSource {
     /// Adds the number of saved attempts to a case.
@@ -88,10 +88,10 @@ pub(super) async fn recheck_attempt(
     let judged = if has_other_judges(&kept.case_ref.case, now) { &[] } else { &*kept.events };
     match prepare_recheck((&selected, number), &kept.result.hook_variables, judged, outside, recheck) {
         Err(found) => attempt.result.verdict = Verdict::failed(test_error(found)),
-        Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {
+        Ok(PreparedRecheck { case, mut redactor, timeouts, partners }) => {
+            redactor.set_recorded(kept.redactor.recorded());
             attempt.result.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
             attempt.result.warnings.extend(changed_judging(&kept.case_ref.case, now, run));
-            attempt.redactor = redactor.clone();
             let recorder = TraceRecorder::new(redactor, outside.retention != EventRetention::Nothing);
             let mut conversation = RecordedConversation::new(kept.events, came_to);
             attempt.apply_result(
@@ -258,14 +258,17 @@ fn differing_keys(before: &Map<String, Value>, now: &Map<String, Value>) -> Vec<
     differing.map(|key| format!("`{key}`")).collect()
 }
 
-/// Warning about redaction marks whose secret is no longer known. Checks see the mark instead of the value,
-/// so their results may differ.
+/// Warning about redaction marks whose secret is no longer known, or has another value now. Checks see the mark instead of
+/// the value, so their results may differ.
 fn unknown_secret_warning(events: &[EventRecord], redactor: &SecretRedactor) -> Option<String> {
+    let describe = |name: &str| match redactor.has_secret(name) {
+        false => Some(name.to_string()),
+        true => redactor.has_changed(name).then(|| format!("{name} has another value now")),
+    };
     let mut names = BTreeSet::new();
     for record in events {
         let Ok(text) = serde_json::to_string(record) else { continue };
-        let marks = text.split("[redacted:").skip(1).filter_map(|rest| rest.split_once(']'));
-        names.extend(marks.map(|(name, _)| name.to_string()).filter(|name| !redactor.has_secret(name)));
+        names.extend(redacted_names(&text).filter_map(describe));
     }
     let names: Vec<String> = names.into_iter().collect();
     (!names.is_empty()).then(|| {

@@ -676,6 +676,7 @@ impl<'a> Session<'a> {
             warnings: self.warnings,
             conversation: TracedConversation::default(),
             events: Vec::new(),
+            redactor: self.recorder.redactor().clone(),
             duration: Duration::ZERO,
             is_complete: self.is_complete,
             is_untimed: !self.counterpart.has_timestamps(),

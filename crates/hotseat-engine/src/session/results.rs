@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::checkpoints::CheckpointResult;
 use crate::roles;
+use hotseat_targets::recorder::SecretRedactor;
 
 /// A visit of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -216,6 +217,8 @@ pub struct ConversationResult {
     pub conversation: TracedConversation,
     /// The trace, if it was requested.
     pub events: Vec<EventRecord>,
+    /// Secrets that were known in the conversation.
+    pub redactor: SecretRedactor,
     /// Time from the first input to the end of the last turn.
     pub duration: Duration,
     /// True if the conversation reached its end. A failed check or an error ends it early.

@@ -47,6 +47,7 @@ impl Reporter for RecordingsReporter {
             agent: self.setting.agent_of_case(selected).and_then(|agent| agent.name.clone()),
             recorded_at: Some(rfc3339(attempt.started_at)),
             hides_calls: attempt.conversation.unseen_calls().is_some(),
+            secrets: attempt.redactor.digests(&serde_json::to_string(&attempt.events)?),
             turns,
         };
         recording::write(&self.folder, &recording)

@@ -2,6 +2,7 @@
 //! stored once.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_document::{SourceSpan, SourceText};
@@ -75,6 +76,9 @@ pub(super) struct StoredAttempt<R = AttemptResult> {
     /// Numbers of the checks that helper functions made, counted from 0, with the locations of their calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     call_sites: Vec<(usize, PlaceColumns)>,
+    /// Digests of the secrets that were replaced in the events, by name. Runs of early versions do not contain them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    secrets: BTreeMap<String, String>,
 }
 
 /// Encodes a case. `text` is that of its source, without secrets.
@@ -118,9 +122,10 @@ pub(super) fn encode_outcome(outcome: &CaseOutcome) -> serde_json::Result<Vec<u8
     })
 }
 
-/// Encodes an attempt without its events.
+/// Encodes an attempt without its events, which are already encoded.
 pub(super) fn encode_attempt(
     attempt: &Attempt,
+    events: &[u8],
     numbers: &mut impl SourceNumbers,
 ) -> rusqlite::Result<Vec<u8>> {
     let own = &attempt.case_ref.case.source_text.source;
@@ -139,7 +144,9 @@ pub(super) fn encode_attempt(
         call_sites.filter_map(|(check, finding)| Some((check, finding.check.call_site.as_ref()?)));
     let call_sites = call_sites.map(|(check, place)| Ok((check, encode_place(place)?)));
     let call_sites = call_sites.collect::<rusqlite::Result<_>>()?;
-    let kept = StoredAttempt { result: &attempt.result, places, call_sites };
+    let secrets =
+        std::str::from_utf8(events).map(|events| attempt.redactor.digests(events)).unwrap_or_default();
+    let kept = StoredAttempt { result: &attempt.result, places, call_sites, secrets };
     serde_json::to_vec(&kept).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
@@ -222,7 +229,7 @@ impl StoredAttempt {
         events: Vec<EventRecord>,
         sources: &[Arc<SourceText>],
     ) -> Option<Attempt> {
-        let StoredAttempt { mut result, places, call_sites } = self;
+        let StoredAttempt { mut result, places, call_sites, secrets } = self;
         let own = &selected.case.source_text.source;
         let decode_place = |(number, start, end): PlaceColumns| {
             let source = match number {
@@ -241,7 +248,8 @@ impl StoredAttempt {
         }
         let own = events.iter().filter(|record| record.execution.is_none());
         let conversation = TracedConversation::from_events(own.map(|record| &record.event));
-        let redactor = SecretRedactor::default();
+        let mut redactor = SecretRedactor::default();
+        redactor.set_recorded(&secrets);
         Some(Attempt { case_ref: selected, number, result, conversation, events, redactor })
     }
 }

@@ -432,8 +432,8 @@ impl WriteState {
     ) -> rusqlite::Result<()> {
         let (known, redactor) = (&mut self.known, &self.redactor);
         let mut numbers = TransactionSources { transaction, run, known, redactor };
-        let facts = columns::encode_attempt(attempt, &mut numbers)?;
         let events = columns::encode_events(&attempt.events).map_err(serialize_error)?;
+        let facts = columns::encode_attempt(attempt, &events, &mut numbers)?;
         if self.dictionary.is_none() {
             let text = columns::masked_text(&attempt.case_ref, [redactor, &attempt.redactor]);
             let case = columns::encode_case(&attempt.case_ref, None, &text).map_err(serialize_error)?;

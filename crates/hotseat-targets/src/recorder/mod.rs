@@ -15,7 +15,7 @@ pub use clock::{SessionClock, wall_millis};
 pub use header_secrets::{address_secrets, header_secrets, is_secret};
 pub use inbox::EventInbox;
 pub use member_secrets::{collect_secrets, printed_secrets};
-pub use redact::{REDACTION_MARK, SecretRedactor};
+pub use redact::{REDACTION_MARK, SecretRedactor, redacted_names};
 pub use shared_events::SharedEvents;
 pub use spending::{ModelPrices, reported_tokens};
 pub(crate) use spending::{add_usage, reports_no_output};

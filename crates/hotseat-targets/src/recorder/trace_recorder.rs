@@ -1,5 +1,6 @@
 //! Records events: numbers, timestamps and redacts them, and updates the conversation.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -300,6 +301,11 @@ impl TraceRecorder {
     /// Returns the redactor.
     pub fn redactor(&self) -> &SecretRedactor {
         &self.redactor
+    }
+
+    /// Sets the digests of the secrets that were replaced in the recording that is replayed.
+    pub fn set_recorded_secrets(&mut self, digests: &BTreeMap<String, String>) {
+        self.redactor.set_recorded(digests);
     }
 
     /// Returns the conversation and the kept events.

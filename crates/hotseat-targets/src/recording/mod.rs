@@ -13,6 +13,7 @@ mod round_trip;
 mod shape;
 mod write;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hotseat_document::SourceSpan;
@@ -38,6 +39,8 @@ pub struct AgentRecording {
     pub recorded_at: Option<String>,
     /// True if nothing showed the tool calls of the agent. The turns then have no calls, whatever it called.
     pub hides_calls: bool,
+    /// Digests of the secrets that were replaced, by name.
+    pub secrets: BTreeMap<String, String>,
     /// Turns in order.
     pub turns: Vec<RecordedTurn>,
 }

@@ -1,6 +1,6 @@
 //! Reads recordings and reports all errors with their locations.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -56,9 +56,16 @@ pub fn read(path: &Path, shown: &str) -> Result<AgentRecording, ReadRecordingErr
         agent: text("agent"),
         recorded_at: text("recorded_at"),
         hides_calls: map.bool("hides_calls").unwrap_or(false),
+        secrets: read_secrets(&map),
         turns: turns.map(|turn| read_turn(&turn, &mut known, &mut mistakes)).collect(),
     };
     if mistakes.is_empty() { Ok(recording) } else { Err(ReadRecordingError::Invalid(mistakes)) }
+}
+
+/// Reads the digests of the replaced secrets.
+fn read_secrets(map: &MapView<'_>) -> BTreeMap<String, String> {
+    let entries = map.get("secrets").and_then(NodeView::entries).into_iter().flatten();
+    entries.filter_map(|(name, _, digest)| Some((name.to_string(), digest.text()?.to_string()))).collect()
 }
 
 /// Ids of calls and interrupts that later events may refer to.

@@ -46,7 +46,7 @@ pub fn create_temporary(folder: &Path) -> io::Result<NamedTempFile> {
 }
 
 fn write_recording(out: &mut impl Write, recording: &AgentRecording) -> io::Result<()> {
-    let AgentRecording { suite, case, agent, recorded_at, hides_calls, turns } = recording;
+    let AgentRecording { suite, case, agent, recorded_at, hides_calls, secrets, turns } = recording;
     writeln!(out, "{{\n  \"version\": 1,")?;
     let texts = [
         ("suite", suite.as_ref()),
@@ -61,6 +61,9 @@ fn write_recording(out: &mut impl Write, recording: &AgentRecording) -> io::Resu
     }
     if *hides_calls {
         writeln!(out, "  \"hides_calls\": true,")?;
+    }
+    if !secrets.is_empty() {
+        writeln!(out, "  \"secrets\": {},", json!(secrets))?;
     }
     writeln!(out, "  \"turns\": [")?;
     for (number, turn) in turns.iter().enumerate() {

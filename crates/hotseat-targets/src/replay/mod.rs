@@ -151,6 +151,7 @@ impl ReplaySession {
         let Some(recording) = self.recording.clone() else {
             return Err(AttemptFailure::new(FailureKind::TestError, "no recording was read").into());
         };
+        input.recorder.set_recorded_secrets(&recording.secrets);
         self.turns += 1;
         let Some(turn) = recording.turns.get(self.turns - 1) else {
             let message = format!(

@@ -4,6 +4,7 @@
 //! strings; regular expressions; percent-encoding; forms; base64 and hex, also in lines.
 
 mod decoded_text;
+mod digest;
 mod json_numbers;
 mod marks;
 mod secret_patterns;
@@ -11,14 +12,15 @@ mod shortened;
 mod text_pieces;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::iter;
 use std::sync::Arc;
 
+use digest::digest;
 use hotseat_checks::{AnswerContent, find_json};
 use hotseat_trace::{AttemptFailure, Payload};
-pub use marks::REDACTION_MARK;
-use marks::{ELLIPSIS, MIN_SECRET_BYTES};
+use marks::{ELLIPSIS, MIN_SECRET_BYTES, redaction_mark};
+pub use marks::{REDACTION_MARK, redacted_names};
 use secret_patterns::{SecretMatch, SecretPatterns};
 use serde_json::{Number, Value};
 
@@ -65,6 +67,8 @@ pub struct SecretRedactor {
     secrets: Option<Arc<SecretPatterns>>,
     /// Marks of known secrets that stay in texts.
     exempt: HashSet<String>,
+    /// Digests of the secrets that were replaced in a recorded conversation, by name.
+    recorded: BTreeMap<String, String>,
 }
 
 impl SecretRedactor {
@@ -73,14 +77,43 @@ impl SecretRedactor {
         let is_common = |value: &str| COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str());
         let long =
             secrets.into_iter().filter(|(_, value)| value.len() >= MIN_SECRET_BYTES && !is_common(value));
-        SecretRedactor { secrets: SecretPatterns::new(long).map(Arc::new), exempt: HashSet::new() }
+        SecretRedactor { secrets: SecretPatterns::new(long).map(Arc::new), ..SecretRedactor::default() }
     }
 
     /// Returns a redactor of the secrets with the selected marks.
     pub fn restricted_to(&self, is_selected: impl Fn(&str) -> bool) -> SecretRedactor {
         let marks = self.secrets.iter().flat_map(|secrets| secrets.values.keys());
         let exempt = marks.filter(|mark| !is_selected(mark)).cloned().collect();
-        SecretRedactor { secrets: self.secrets.clone(), exempt }
+        SecretRedactor { exempt, ..self.clone() }
+    }
+
+    /// Sets the digests of the secrets that were replaced in a recorded conversation. A secret with another digest has
+    /// another value now, so its value there is unknown.
+    pub fn set_recorded(&mut self, digests: &BTreeMap<String, String>) {
+        self.recorded.clone_from(digests);
+    }
+
+    /// Returns the digests of the secrets that were replaced in a recorded conversation, by name.
+    pub fn recorded(&self) -> &BTreeMap<String, String> {
+        &self.recorded
+    }
+
+    /// Returns the digests of the secrets that are replaced in a text, by name. Recorded ones stay as they are.
+    pub fn digests(&self, redacted: &str) -> BTreeMap<String, String> {
+        let digest_of = |name: &str| match self.recorded.get(name) {
+            Some(recorded) => Some(recorded.clone()),
+            None => self.secrets.as_ref()?.values.get(&redaction_mark(name)).map(|value| digest(value)),
+        };
+        redacted_names(redacted).filter_map(|name| Some((name.to_string(), digest_of(name)?))).collect()
+    }
+
+    /// Returns true if a secret has another value than in the recorded conversation. The saved variables of hooks contain
+    /// marks, which are no values.
+    pub fn has_changed(&self, name: &str) -> bool {
+        let mark = redaction_mark(name);
+        let value = self.secrets.as_ref().and_then(|secrets| secrets.values.get(&mark));
+        let value = value.filter(|value| **value != mark);
+        value.zip(self.recorded.get(name)).is_some_and(|(value, recorded)| digest(value) != *recorded)
     }
 
     /// Returns true if there are no secrets.
@@ -90,7 +123,7 @@ impl SecretRedactor {
 
     /// Returns true if the redactor has a secret of this name.
     pub fn has_secret(&self, name: &str) -> bool {
-        let mark = format!("{REDACTION_MARK}{name}]");
+        let mark = redaction_mark(name);
         self.secrets.as_ref().is_some_and(|secrets| secrets.marks.contains(&mark))
     }
 
@@ -127,18 +160,26 @@ impl SecretRedactor {
     }
 
     /// Returns a redacted text with the secrets in place of the selected marks. An encoded secret is returned as plain text.
+    /// A mark stays if its secret has changed since the text was recorded.
     pub fn reveal(&self, text: &str, is_selected: impl Fn(&str) -> bool) -> String {
         let Some(secrets) = &self.secrets else { return text.to_string() };
         let mut original = String::with_capacity(text.len());
         let mut rest = text;
         let longest = secrets.marks.iter().map(String::len).max().unwrap_or_default();
+        let changed: HashSet<String> = self
+            .recorded
+            .keys()
+            .filter(|name| self.has_changed(name))
+            .map(|name| redaction_mark(name))
+            .collect();
+        let is_revealed = |mark: &str| is_selected(mark) && !changed.contains(mark);
         while let Some(start) = rest.find(REDACTION_MARK) {
             // A text may contain many marks without an end.
             let end = rest.as_bytes()[start..].iter().take(longest).position(|byte| *byte == b']');
             let mark = end.map_or(REDACTION_MARK, |end| &rest[start..=start + end]);
             original.push_str(&rest[..start]);
             original.push_str(
-                secrets.values.get(mark).filter(|_| is_selected(mark)).map_or(mark, String::as_str),
+                secrets.values.get(mark).filter(|_| is_revealed(mark)).map_or(mark, String::as_str),
             );
             rest = &rest[start + mark.len()..];
         }
@@ -475,6 +516,28 @@ mod tests {
         // The cost is linear.
         let many = REDACTION_MARK.repeat(200_000);
         assert_eq!(redactor.reveal(&many, |_| true), many);
+    }
+
+    #[test]
+    fn reveals_no_secret_that_has_changed_since() {
+        let now = |secrets: &[(&str, &str)]| {
+            let mut redactor = SecretRedactor::new(
+                secrets.iter().map(|(name, value)| (name.to_string(), value.to_string())),
+            );
+            redactor.set_recorded(&BTreeMap::from([("KEY".to_string(), "06".to_string())]));
+            redactor
+        };
+        let text = "[redacted:KEY] [redacted:OTHER]";
+        for (value, revealed) in
+            [("live-12345678", "live-12345678 other"), ("live-87654321", "[redacted:KEY] other")]
+        {
+            let redactor = now(&[("KEY", value), ("OTHER", "other")]);
+            assert_eq!(redactor.reveal(text, |_| true), revealed);
+            // A run that replays the recording has the digest of its key, too.
+            assert_eq!(redactor.digests(text)["KEY"], "06");
+            assert_eq!(redactor.digests("").len(), 0);
+        }
+        assert_eq!(now(&[]).digests(text).len(), 1);
     }
 
     #[test]

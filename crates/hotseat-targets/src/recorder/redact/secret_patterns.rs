@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::decoded_text::{DecodedText, has_wrapped_lines, json_escape, percent_escape};
 use super::json_numbers::JsonNumbers;
-use super::marks::{ELLIPSIS, MIN_SECRET_BYTES, REDACTION_MARK};
+use super::marks::{ELLIPSIS, MIN_SECRET_BYTES, redaction_mark};
 use super::shortened::shortened_parts;
 
 /// Minimum length of a secret that is also searched as base64 and hex; shorter ones match ordinary text.
@@ -61,7 +61,7 @@ impl SecretPatterns {
         let mut marks = Vec::new();
         let mut values = HashMap::new();
         for (name, value) in secrets {
-            let mark = format!("{REDACTION_MARK}{name}]");
+            let mark = redaction_mark(&name);
             for form in plain_forms(&value).chain(encoded_forms(value.as_bytes())) {
                 patterns.push(form);
                 marks.push(mark.clone());
