@@ -61,6 +61,10 @@ fn keys_of_peers_are_answered() {
         ("name: a\nturns: [{ user: hi }]\nassert: [{ type: contains-any, value: [hi] }]\n", "/one|other/i"),
         ("name: a\nturns: [{ user: hi }]\nassert: [{ type: is-json }]\n", "json_path"),
         (
+            "name: a\nturns: [{ user: hi }]\nmcp: { s: { type: proxy, endpoint: 'http://a/' } }\n",
+            "it is called `url`",
+        ),
+        (
             "name: a\nturns: [{ user: hi }]\nassert: [{ type: tool_not_called, name: pay }]\n",
             "write `{ type: tool_called, negate: true, … }`",
         ),
@@ -89,6 +93,7 @@ fn keys_of_peers_are_answered() {
         ("user: hi, assert: { tools: { require: [{ name: x, count: '>=2' }] } }", "write `{ min: N }`"),
         ("user: hi, assert: { timing: { max_duration_ms: 3s } }", "write 3000: the number of milliseconds"),
         ("user: hi, assert: [{ type: tool_called, tool: x }]", "the name of the tool under `name:`"),
+        ("user: hi, assert: [{ type: satisfy, criteria: { prompt: kind } }]", "it is called `description`"),
         ("role: user, content: hi", "write what the user says under `user:`"),
         ("user: hi, agent: hello", "what you expect of its answer under `assert:`"),
         ("assistant: hello", "what you expect of its answer under `assert:`"),
@@ -114,6 +119,7 @@ fn keys_of_peers_are_answered() {
         ("providers: [x]\n", "agents are under `target:` or `agents:`; a case"),
         ("targets: { type: http }\n", "did you mean `target`?"),
         ("target: { url: 'http://127.0.0.1:1/' }\n", "it is called `endpoint`"),
+        ("criteria: { kind: { prompt: Is it kind? } }\n", "it is called `description`"),
         ("target: { type: openai, baseURL: 'http://127.0.0.1:1/', model: m }\n", "it is called `base_url`"),
     ] {
         let project = Project::with_config(config).suite("a", SUITE);

@@ -138,6 +138,10 @@ pub(super) fn is_json_name(name: &str) -> bool {
 
 fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
     let message = &mistake.message;
+    // The mapping itself has another name for this key.
+    if mistake.help.as_ref().is_some_and(|help| help.starts_with("it is called")) {
+        return None;
+    }
     let find = |known: &'static [(&[&str], &str)], word: &str| {
         known.iter().find(|(words, _)| words.contains(&word)).map(|(_, advice)| *advice)
     };

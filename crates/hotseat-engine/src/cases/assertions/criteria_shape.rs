@@ -7,6 +7,19 @@ use hotseat_document::{Kind, document_shape};
 /// Criteria by name.
 pub const CRITERIA_KIND: Kind = Kind::Map(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&CRITERION)]));
 
+/// Names of other tools for the description of a criterion.
+const NAMES_OF_OTHERS: &[&str] = &[
+    "prompt",
+    "prompts",
+    "rubric",
+    "question",
+    "query",
+    "instruction",
+    "instructions",
+    "requirement",
+    "text",
+];
+
 /// Defines the shape of a criterion: its specific keys, followed by the common ones.
 macro_rules! criterion {
     ($(#[doc = $doc:literal])+ $shape:ident $name:literal { $($fields:tt)* }) => {
@@ -15,7 +28,7 @@ macro_rules! criterion {
             pub static $shape $name {
                 $($fields)*
                 /// The requirement, phrased for a judge.
-                optional "description" = Kind::NonEmptyText,
+                optional "description" = Kind::NonEmptyText, other_names NAMES_OF_OTHERS,
                 /// Responses that satisfy the criterion.
                 optional "good_examples" = Kind::NonEmptyList(&Kind::Shape(&EXAMPLE)),
                 /// Responses that do not satisfy it.
