@@ -1286,6 +1286,42 @@ fn headers_of_the_connection_are_refused_before_sending() {
 }
 
 #[test]
+fn a_header_that_no_request_can_have_is_refused_at_its_value() {
+    let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
+    let url = server.url();
+    let headers = "headers: { X-Team: \"a\\nb\" }";
+    for (service, place) in [
+        (format!("target: {{ endpoint: '{url}',\n  {headers} }}\n"), "2:22"),
+        (
+            format!(
+                "target: {{ type: http, endpoint: '{url}', body: {{ m: '{{{{message}}}}' }},\n  {headers} }}\n"
+            ),
+            "2:22",
+        ),
+        (
+            format!(
+                "target: {{ endpoint: '{url}' }}\nmcp: {{ bank: {{ type: proxy, url: '{url}',\n  {headers} }} }}\n"
+            ),
+            "3:22",
+        ),
+        (
+            format!(
+                "target: {{ endpoint: '{url}' }}\nmodels: {{ main: {{ type: relay, url: '{url}',\n  {headers} }} }}\n"
+            ),
+            "3:22",
+        ),
+    ] {
+        let project = Project::with_config(&service).suite("a", "name: a\nturns: [{ user: hi }]\n");
+        let output = project.hotseat(&["test"]);
+        let words = format!(
+            "error: header `x-team` contains a line break or control character\n --> hotseat.yaml:{place}\n"
+        );
+        assert!(output.code == 2 && output.stderr.contains(&words), "{words}{service}\n{output}");
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
 fn schemes_of_urls_are_words_in_any_case() {
     let agent = echo_agent();
     let url = agent.url().replace("http://", "HTTP://");

@@ -704,7 +704,7 @@ fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Ups
             url: url.to_string(),
             headers: read_header_texts(map, diagnostics)
                 .into_iter()
-                .map(|(name, value, _)| (name.to_string(), value.to_string()))
+                .map(|(name, value)| (name.to_string(), value.to_string()))
                 .collect(),
         }),
         _ => {

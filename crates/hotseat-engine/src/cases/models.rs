@@ -260,7 +260,7 @@ fn ignored_members(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<V
 fn read_relay(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<ReplySource, ()> {
     let headers: Vec<(String, Secret)> = read_header_texts(map, diagnostics)
         .into_iter()
-        .map(|(name, value, _)| (name.to_string(), Secret::new(value)))
+        .map(|(name, value)| (name.to_string(), Secret::new(value)))
         .collect();
     let record = map.text("record").map(str::to_string);
     let ignored = ignored_members(map, diagnostics)?;

@@ -1,7 +1,7 @@
 //! Keys and decoding shared by several kinds of targets.
 
 use hotseat_http::check_encryption;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 use url::Url;
 
 use crate::cases::shape::{AWAITING, CLIENT_TOOL};
@@ -80,22 +80,12 @@ pub(super) fn parse_http_url(
 
 /// Decodes headers for requests.
 pub(in crate::config) fn read_headers(map: &MapView<'_>, mistakes: &mut Diagnostics) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, text, view) in read_header_texts(map, mistakes) {
-        match HeaderValue::try_from(text) {
-            Ok(mut value) => {
-                value.set_sensitive(true);
-                headers.insert(name, value);
-            }
-            // The value is not shown, since it may be a secret.
-            Err(_) => mistakes.push(invalid_header(&name, view.place())),
-        }
-    }
-    headers
-}
-
-pub(super) fn invalid_header(name: &HeaderName, place: SourceSpan) -> Diagnostic {
-    Diagnostic::new(format!("header `{name}` contains a line break or control character")).at(place)
+    let headers = read_header_texts(map, mistakes).into_iter().filter_map(|(name, text)| {
+        let mut value = HeaderValue::from_str(text).ok()?;
+        value.set_sensitive(true);
+        Some((name, value))
+    });
+    headers.collect()
 }
 
 /// Secrets in headers and keys.

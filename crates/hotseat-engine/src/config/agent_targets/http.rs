@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
 use http::Method;
 use url::Url;
 
 use super::common::{
     ASSERTED, AWAITED, DESCRIPTION, FOLDER, IDLE_TIMEOUT, STARTED, TIMEOUT, TURN_ASSERTED, case_inputs,
-    check_placeholders, invalid_header, key_references, node_references, option_help, parse_http_url,
-    placeholder_help, url_password,
+    check_placeholders, key_references, node_references, option_help, parse_http_url, placeholder_help,
+    url_password,
 };
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
 use crate::cases::{CaseTarget, read_header_texts};
@@ -142,16 +141,8 @@ impl AgentTarget for HttpTarget {
             let help = "add `{{message}}`, or `{{messages}}` for the whole conversation, to the `body`";
             mistakes.push(mistake.at(map.place()).help(help));
         }
-        let headers = read_header_texts(map, mistakes).into_iter().filter_map(|(name, text, view)| {
-            match HeaderValue::try_from(text) {
-                Ok(_) => Some((name, text.to_string())),
-                Err(_) => {
-                    mistakes.push(invalid_header(&name, view.place()));
-                    None
-                }
-            }
-        });
-        let headers = headers.collect();
+        let headers = read_header_texts(map, mistakes).into_iter();
+        let headers = headers.map(|(name, text)| (name, text.to_string())).collect();
         let mapping = map.map("map").and_then(|map| read_mapping(&map, mistakes)).map(Arc::new);
         let stream = map.text("stream").and_then(ResponseStream::from_name).unwrap_or(ResponseStream::None);
         let done = mapping.as_ref().is_some_and(|mapping| mapping.done.is_some());
