@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderName, Method, Response, StatusCode, header};
+use axum::http::{HeaderName, Method, Response, StatusCode, header};
 use futures_util::{StreamExt as _, stream};
 use hotseat_http::{
-    HttpClients, HttpRequestError, IncomingResponse, check_encoding, is_connection_header, root_cause,
+    HttpClients, HttpRequestError, IncomingResponse, check_encoding, passed_headers, root_cause,
     shown_address,
 };
 use serde_json::Value;
@@ -23,21 +23,8 @@ use crate::frame::Frame;
 use crate::revision::error_code;
 use crate::sse::{EventScanner, is_event_stream};
 
-/// Headers that the proxy sets itself, or that are for another host. They do not pass, like those of the connection.
-const OWN_HEADERS: [HeaderName; 6] = [
-    header::ACCEPT_ENCODING,
-    header::CONTENT_ENCODING,
-    header::HOST,
-    header::ORIGIN,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-];
-
-fn copy_headers(from: &HeaderMap) -> HeaderMap {
-    let passes = |name: &HeaderName| !is_connection_header(name) && !OWN_HEADERS.contains(name);
-    let copied = from.iter().filter(|(name, _)| passes(name));
-    copied.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
+/// Headers that do not pass, beside those of every proxy: no body that passes is encoded, and the origin is that of this server.
+const OWN_HEADERS: [HeaderName; 2] = [header::CONTENT_ENCODING, header::ORIGIN];
 
 /// Sends a request to the proxied server. Fails if it does not answer; it may have got the request.
 async fn send(
@@ -48,7 +35,7 @@ async fn send(
     let outgoing = clients
         .request(request.method.clone(), &upstream.url)
         .map_err(|error| UpstreamError::without_effect(error).into_server_failure())?;
-    let mut headers = copy_headers(&request.headers);
+    let mut headers = passed_headers(&request.headers, &OWN_HEADERS);
     // They replace those of the client, for example its key.
     for (name, value) in &upstream.headers {
         headers.insert(name, value.clone());
@@ -101,7 +88,7 @@ pub(super) async fn pass_through(
             return Ok(error_response(StatusCode::BAD_GATEWAY, error_code::INTERNAL_ERROR, message));
         }
     };
-    let (status, sent_headers) = (response.status(), copy_headers(response.headers()));
+    let (status, sent_headers) = (response.status(), passed_headers(response.headers(), &OWN_HEADERS));
     let is_events = is_event_stream(&sent_headers);
     let is_resumed = request.method == Method::GET && request.headers.contains_key(headers::LAST_EVENT_ID);
     let body = match observer {

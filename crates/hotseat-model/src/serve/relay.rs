@@ -4,24 +4,15 @@ use std::fmt;
 
 use bytes::Bytes;
 use hotseat_http::{
-    HttpClients, IncomingResponse, check_encryption, is_connection_header, read_header_name, root_cause,
+    HttpClients, IncomingResponse, check_encryption, passed_headers, read_header_name, root_cause,
     shown_address,
 };
 use http::Method;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use url::Url;
 
 use super::cassette::query_keys;
 use crate::{ModelError, ModelErrorKind, Secret, TimeLimits};
-
-/// Headers that do not pass, beside those of the connection: the client sets them, or they are for another host.
-const OWN_HEADERS: [HeaderName; 5] = [
-    header::ACCEPT_ENCODING,
-    header::HOST,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::SET_COOKIE,
-];
 
 /// Headers of requests that hold keys.
 const KEY_HEADERS: &[&str] = &["authorization", "x-api-key", "api-key", "x-goog-api-key"];
@@ -136,14 +127,9 @@ fn key_of(value: &str) -> Option<String> {
     (key.len() >= MIN_KEY_BYTES).then(|| key.to_owned())
 }
 
-/// Returns the headers that pass through a relay.
+/// Returns the headers that pass through a relay. Cookies are for another host.
 pub(super) fn relayed_headers(headers: &HeaderMap) -> HeaderMap {
-    let passes = |name: &HeaderName| !is_connection_header(name) && !OWN_HEADERS.contains(name);
-    headers
-        .iter()
-        .filter(|(name, _)| passes(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    passed_headers(headers, &[header::SET_COOKIE])
 }
 
 #[cfg(test)]
