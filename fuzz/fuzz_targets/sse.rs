@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fn events<'a>(portions: impl Iterator<Item = &'a [u8]>) -> Result<(Vec<String>, Option<String>), EventError> {
     let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
     for portion in portions {
-        decoder.feed(portion, |data| found.push(data.to_string()))?;
+        decoder.feed(portion, |event| found.push(event.data.to_string()))?;
     }
     let unfinished = decoder.unfinished().map(|text| text.into_owned());
     Ok((found, unfinished))

@@ -8,9 +8,8 @@
 //! and receives it again. Here no stream is resumed, and some servers omit the final empty line.
 //! So [`SseDecoder::finish`] returns that event if it is certainly complete: its data is JSON or `[DONE]`, and
 //! the stream ended regularly. And the standard replaces bytes that are not UTF-8; here they are an error,
-//! because a check must not read another text than the one that was sent. And where the names of events matter
-//! ([`SseDecoder::feed_events`]), a field `error`, as llama.cpp sends it, is the data of an event of that name, and an event whose
-//! data is blank is none: servers send it to keep the connection open.
+//! because a check must not read another text than the one that was sent. And a field `error`, as llama.cpp sends it, is the data of an
+//! event of that name, while any other event whose data is blank is none: servers send it to keep the connection open.
 
 use std::borrow::Cow;
 
@@ -77,27 +76,13 @@ impl SseDecoder {
         }
     }
 
-    /// Decodes more bytes and passes the data of each completed event to `on_event`. Fails if an event
-    /// exceeds the maximum size, or its data is not UTF-8.
-    pub fn feed(&mut self, bytes: &[u8], mut on_event: impl FnMut(&str)) -> Result<(), EventError> {
-        self.decode(bytes, false, &mut |event| on_event(event.data))
-    }
-
-    /// Decodes more bytes as [`SseDecoder::feed`] does, for streams in which the name of an event matters: an
-    /// event named `error` is one also without data, a field `error` is such an event, and any other event with blank data is none.
-    pub fn feed_events(
-        &mut self,
-        bytes: &[u8],
-        mut on_event: impl FnMut(SseEvent<'_>),
-    ) -> Result<(), EventError> {
-        self.decode(bytes, true, &mut on_event)
-    }
-
-    fn decode(
+    /// Decodes more bytes and passes each completed event to `on_event`. Fails if an event exceeds the maximum size, or its data is
+    /// not UTF-8. An event named `error` is one also without data, a field `error` is such an event, and any other event with blank
+    /// data is none.
+    pub fn feed(
         &mut self,
         mut bytes: &[u8],
-        names_matter: bool,
-        on_event: &mut impl FnMut(SseEvent<'_>),
+        mut on_event: impl FnMut(SseEvent<'_>),
     ) -> Result<(), EventError> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -110,11 +95,11 @@ impl SseDecoder {
             };
             self.after_cr = bytes[end] == b'\r';
             if self.line.is_empty() {
-                self.end_line(&bytes[..end], names_matter, on_event)?;
+                self.end_line(&bytes[..end], &mut on_event)?;
             } else {
                 let mut line = std::mem::take(&mut self.line);
                 line.extend_from_slice(&bytes[..end]);
-                self.end_line(&line, names_matter, on_event)?;
+                self.end_line(&line, &mut on_event)?;
                 line.clear();
                 self.line = line;
             }
@@ -124,28 +109,18 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Ends a regularly ended stream: emits the last event if only its empty line is missing.
-    pub fn finish(&mut self, mut on_event: impl FnMut(&str)) {
-        self.end(false, &mut |event| on_event(event.data));
-    }
-
-    /// Ends a stream as [`SseDecoder::finish`] does, for streams in which the name of an event matters: a last
-    /// event named `error` counts whatever its data.
-    pub fn finish_events(&mut self, mut on_event: impl FnMut(SseEvent<'_>)) {
-        self.end(true, &mut on_event);
-    }
-
-    fn end(&mut self, names_matter: bool, on_event: &mut impl FnMut(SseEvent<'_>)) {
+    /// Ends a regularly ended stream: emits the last event if only its empty line is missing. One named `error` counts whatever
+    /// its data.
+    pub fn finish(&mut self, mut on_event: impl FnMut(SseEvent<'_>)) {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
             // A line that is not empty ends no event.
-            let _ = self.end_line(&line, names_matter, on_event);
+            let _ = self.end_line(&line, &mut on_event);
         }
         let Ok(data) = std::str::from_utf8(&self.data) else { return };
         let is_whole = data.trim() == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
-        let is_error = self.is_error && names_matter;
-        if (self.has_data && is_whole) || is_error {
-            on_event(SseEvent { data, is_error });
+        if (self.has_data && is_whole) || self.is_error {
+            on_event(SseEvent { data, is_error: self.is_error });
             (self.has_data, self.is_error) = (false, false);
             self.data.clear();
         }
@@ -172,7 +147,6 @@ impl SseDecoder {
     fn end_line(
         &mut self,
         mut line: &[u8],
-        names_matter: bool,
         on_event: &mut impl FnMut(SseEvent<'_>),
     ) -> Result<(), EventError> {
         if !std::mem::replace(&mut self.started, true) {
@@ -180,10 +154,8 @@ impl SseDecoder {
         }
         if line.is_empty() {
             let is_error = std::mem::take(&mut self.is_error);
-            let has_data = std::mem::take(&mut self.has_data);
-            let is_event =
-                if names_matter { is_error || !self.data.trim_ascii().is_empty() } else { has_data };
-            if is_event {
+            self.has_data = false;
+            if is_error || !self.data.trim_ascii().is_empty() {
                 let data = std::str::from_utf8(&self.data).map_err(|_| EventError::NotUtf8)?;
                 on_event(SseEvent { data, is_error });
             }
@@ -201,7 +173,7 @@ impl SseDecoder {
         if field == b"event" {
             self.is_error = value == b"error";
         }
-        let is_error = names_matter && field == b"error";
+        let is_error = field == b"error";
         self.is_error |= is_error;
         if field == b"data" || is_error {
             if std::mem::replace(&mut self.has_data, true) {
@@ -226,7 +198,7 @@ mod tests {
     fn decode(portions: &[&[u8]]) -> Result<Vec<String>, EventError> {
         let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
         for portion in portions {
-            decoder.feed(portion, |data| found.push(data.to_string()))?;
+            decoder.feed(portion, |event| found.push(event.data.to_string()))?;
         }
         Ok(found)
     }
@@ -240,9 +212,10 @@ mod tests {
             (b"data: a\r\rdata: b\r\r", &["a", "b"]),
             (b"data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
             (b"data: a\ndata: b\n\n", &["a\nb"]),
-            (b"data\n\n", &[""]),
-            (b"data\ndata\n\n", &["\n"]),
-            (b"data:\n\n", &[""]),
+            (b"data\n\n", &[]),
+            (b"data\ndata\n\n", &[]),
+            (b"data:\n\n", &[]),
+            (b"data\ndata:a\n\n", &["\na"]),
             (b": ping\n\n: ping\n\n", &[]),
             (b"event: x\nid: 1\nretry: 5\n\n", &[]),
             (b"event: x\ndata: a\nid: 1\n\n", &["a"]),
@@ -282,7 +255,7 @@ mod tests {
         ] {
             let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
             decoder.feed(bytes, |_| {}).unwrap();
-            decoder.finish(|data| found.push(data.to_string()));
+            decoder.finish(|event| found.push(event.data.to_string()));
             assert_eq!(found.first().map(String::as_str), last, "{}", bytes.escape_ascii());
             assert!(last.is_none() || decoder.unfinished().is_none(), "{}", bytes.escape_ascii());
         }
@@ -293,11 +266,11 @@ mod tests {
         let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
         let stream = b"event: error\ndata: a\n\ndata: b\n\nevent: error\nevent: x\ndata: c\n\nevent: error\n\ndata: d\n\nevent: error\ndata:\n\n";
         let mut take = |event: SseEvent<'_>| found.push((event.data.to_string(), event.is_error));
-        decoder.feed_events(stream, &mut take).unwrap();
-        decoder.feed_events(b"event:error\ndata: 1", &mut take).unwrap();
-        decoder.finish_events(&mut take);
-        decoder.feed_events(b"event: error\ndata: no JSON", &mut take).unwrap();
-        decoder.finish_events(&mut take);
+        decoder.feed(stream, &mut take).unwrap();
+        decoder.feed(b"event:error\ndata: 1", &mut take).unwrap();
+        decoder.finish(&mut take);
+        decoder.feed(b"event: error\ndata: no JSON", &mut take).unwrap();
+        decoder.finish(&mut take);
         let expected = [
             ("a", true),
             ("b", false),
@@ -309,17 +282,14 @@ mod tests {
             ("no JSON", true),
         ];
         assert_eq!(found, expected.map(|(data, is_error)| (data.to_string(), is_error)));
-        // Where names do not matter, an event without data is none.
-        assert_eq!(events(&[stream]), ["a", "b", "c", "d", ""]);
     }
 
     #[test]
-    fn error_fields_and_blank_events_are_read_where_names_matter() {
+    fn error_fields_are_events_and_blank_events_are_none() {
         let stream = b"error: {}\n\nerrors: a\n\ndata:\n\ndata: \ndata:\n\ndata: b\n\n";
         let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
-        decoder.feed_events(stream, |event| found.push((event.data.to_string(), event.is_error))).unwrap();
+        decoder.feed(stream, |event| found.push((event.data.to_string(), event.is_error))).unwrap();
         assert_eq!(found, [("{}".to_string(), true), ("b".to_string(), false)]);
-        assert_eq!(events(&[stream]), ["", "\n", "b"]);
     }
 
     #[test]
@@ -346,7 +316,7 @@ mod tests {
         assert_eq!(events(&[b"data: \xf0\x9f", b"\x8c\x8d\n\n"]), ["🌍"]);
         let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
         decoder.feed(b"data: \"\xff\"", |_| {}).unwrap();
-        decoder.finish(|data| found.push(data.to_string()));
+        decoder.finish(|event| found.push(event.data.to_string()));
         assert!(found.is_empty() && decoder.unfinished().is_some());
     }
 

@@ -1,7 +1,7 @@
 //! Events in streams of MCP servers.
 
 use axum::http::{HeaderMap, header};
-use hotseat_http::{EventError, SseDecoder};
+use hotseat_http::{EventError, SseDecoder, SseEvent};
 
 /// True if a message is a stream of events.
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
@@ -15,7 +15,8 @@ pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     named.is_some_and(|named| named.trim().eq_ignore_ascii_case(media_type))
 }
 
-/// Cuts a stream into the data of its events. Events without data, which only set an id, are left out.
+/// Cuts a stream into the data of its events. Events without data, which only set an id, are left out, and those named `error`, which
+/// clients do not read either.
 pub(crate) struct EventScanner(SseDecoder);
 
 impl EventScanner {
@@ -33,9 +34,9 @@ impl EventScanner {
     /// last event without its empty line.
     pub(crate) fn push(&mut self, bytes: Option<&[u8]>) -> Result<Vec<Vec<u8>>, EventError> {
         let mut events = Vec::new();
-        let add = |data: &str| {
-            if !data.is_empty() {
-                events.push(data.as_bytes().to_vec());
+        let add = |event: SseEvent<'_>| {
+            if !event.is_error {
+                events.push(event.data.as_bytes().to_vec());
             }
         };
         match bytes {

@@ -177,9 +177,9 @@ impl AgUiSession {
                 }
             };
             let (fed, ended) = match received {
-                Ok(Some(bytes)) => (decoder.feed_events(&bytes, take), false),
+                Ok(Some(bytes)) => (decoder.feed(&bytes, take), false),
                 Ok(None) => {
-                    decoder.finish_events(&mut take);
+                    decoder.finish(&mut take);
                     (Ok(()), true)
                 }
                 // After the terminal event, no regular end is required.
@@ -323,7 +323,7 @@ pub fn fold_streams(
             let asked = RunRequest { number: requests, run_id: "run".to_string() };
             let mut run = RunFold::new(&mut thread, asked, FoldOptions { strictness, keep_raw: false });
             let (mut decoder, mut broken) = (SseDecoder::default(), false);
-            let _ = decoder.feed_events(stream, |event| {
+            let _ = decoder.feed(stream, |event| {
                 let at = hotseat_trace::TimeOffset(recorded.len() as u64);
                 broken = broken || run.receive(event, at).is_err();
                 recorded.extend(run.take_payloads());

@@ -335,7 +335,7 @@ async fn read_events(
         let ended = received.is_none();
         match (form, received) {
             (ResponseStream::Sse, Some(bytes)) => {
-                if let Err(error) = decoder.feed_events(&bytes, &mut take) {
+                if let Err(error) = decoder.feed(&bytes, &mut take) {
                     return Err(
                         wrong.unwrap_or_else(|| protocol_error(format!("event {} {error}", number + 1)))
                     );
@@ -351,7 +351,7 @@ async fn read_events(
                 }
             }
             (ResponseStream::Ndjson, None) => take_line(lines.take_rest(), &mut take)?,
-            (_, None) => decoder.finish_events(&mut take),
+            (_, None) => decoder.finish(&mut take),
         }
         if let Some(error) = wrong {
             return Err(error);

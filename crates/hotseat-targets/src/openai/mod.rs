@@ -374,8 +374,8 @@ pub fn fold_chunks(stream: &[u8]) -> Vec<hotseat_trace::Payload> {
     let mut telling = TurnRecorder::new("turn-1".into(), &mut recorder);
     let (mut reading, mut decoder, mut is_broken) =
         (CompletionReader::new(false), SseDecoder::default(), false);
-    let _ = decoder.feed(stream, |data| {
-        is_broken = is_broken || reading.is_done() || reading.read_chunk(data, &mut telling).is_err();
+    let _ = decoder.feed(stream, |event| {
+        is_broken = is_broken || reading.is_done() || reading.read_chunk(event.data, &mut telling).is_err();
     });
     let _ = reading.finish(&mut telling);
     recorder.finish().1.into_iter().map(|record| record.event.payload).collect()
@@ -439,9 +439,9 @@ async fn read_stream(
             }
         };
         let (fed, ended) = match received {
-            Ok(Some(bytes)) => (decoder.feed_events(&bytes, take), false),
+            Ok(Some(bytes)) => (decoder.feed(&bytes, take), false),
             Ok(None) => {
-                decoder.finish_events(&mut take);
+                decoder.finish(&mut take);
                 (Ok(()), true)
             }
             // After the stream is done, no regular end is required.

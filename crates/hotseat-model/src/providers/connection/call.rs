@@ -121,7 +121,7 @@ pub(in crate::providers) async fn read_events(
         };
         let mut outcome = Ok(false);
         let mut late = Ok(());
-        let fed = decoder.feed_events(&piece, |event| match outcome {
+        let fed = decoder.feed(&piece, |event| match outcome {
             Ok(false) => outcome = read_event(reading, event, sink),
             Ok(true) if late.is_ok() => late = check_late_event(reading, event),
             Ok(true) | Err(_) => {}
@@ -140,11 +140,11 @@ pub(in crate::providers) async fn read_events(
                 };
                 while let Some(piece) = pieces.next().await {
                     let Ok(piece) = piece else { return };
-                    if decoder.feed_events(&piece, &mut check).is_err() {
+                    if decoder.feed(&piece, &mut check).is_err() {
                         return;
                     }
                 }
-                decoder.finish_events(check);
+                decoder.finish(check);
                 if late.is_ok() {
                     late = check_unfinished(reading, &decoder);
                 }
@@ -155,7 +155,7 @@ pub(in crate::providers) async fn read_events(
     }
     // Some servers omit the last empty line.
     let mut outcome = Ok(());
-    decoder.finish_events(|event| outcome = read_event(reading, event, sink).map(drop));
+    decoder.finish(|event| outcome = read_event(reading, event, sink).map(drop));
     outcome.and_then(|()| check_unfinished(reading, &decoder))
 }
 
