@@ -51,7 +51,7 @@ pub enum JsonAnswerError {
     #[error("has {0}")]
     Data(#[source] serde_json::Error),
     #[error("{0}")]
-    TooDeep(#[source] JsonReadError),
+    Unreadable(#[source] JsonReadError),
     #[error("is not exactly one JSON value: {0}")]
     Syntax(#[source] serde_json::Error),
 }
@@ -153,7 +153,7 @@ fn find_in_prose(text: &str, whole: String) -> AnswerContent {
             AnswerContent::Malformed("has quotation marks beside its JSON".to_string())
         }
         Ok(value) => AnswerContent::Json(value, JsonPlace::Prose),
-        Err(JsonAnswerError::TooDeep(why)) => AnswerContent::Malformed(format!("has JSON that {why}")),
+        Err(JsonAnswerError::Unreadable(why)) => AnswerContent::Malformed(format!("has JSON that {why}")),
         Err(why) => {
             AnswerContent::Malformed(format!("has JSON in its prose that is not one value: it {why}"))
         }
@@ -290,7 +290,9 @@ fn one_value(text: &str) -> Result<Value, JsonAnswerError> {
         JsonReadError::Syntax(error) if error.is_eof() => JsonAnswerError::CutOff(error),
         JsonReadError::Syntax(error) => JsonAnswerError::Syntax(error),
         JsonReadError::DuplicateKey(error) => JsonAnswerError::Data(error),
-        error @ (JsonReadError::TooDeep(_) | JsonReadError::NotUtf8(_)) => JsonAnswerError::TooDeep(error),
+        error @ (JsonReadError::TooDeep(_) | JsonReadError::TooLarge(_) | JsonReadError::NotUtf8(_)) => {
+            JsonAnswerError::Unreadable(error)
+        }
     })
 }
 

@@ -19,6 +19,8 @@ pub enum JsonReadError {
     DuplicateKey(Error),
     /// Its lists and objects are nested deeper than the limit.
     TooDeep(Error),
+    /// It has a number that exceeds 64-bit floating-point numbers, such as `1e400`.
+    TooLarge(Error),
     /// It is not exactly one JSON value.
     Syntax(Error),
 }
@@ -32,6 +34,7 @@ impl fmt::Display for JsonReadError {
             JsonReadError::NotUtf8(error) => write!(f, "is not UTF-8 ({error})"),
             JsonReadError::DuplicateKey(error) => write!(f, "has a {error}"),
             JsonReadError::TooDeep(_) => write!(f, "is nested deeper than {MAX_LEVELS} levels"),
+            JsonReadError::TooLarge(error) => write!(f, "has a number that is too large ({error})"),
             JsonReadError::Syntax(error) => write!(f, "is not JSON ({error})"),
         }
     }
@@ -43,6 +46,7 @@ impl std::error::Error for JsonReadError {
             JsonReadError::NotUtf8(error) => Some(error),
             JsonReadError::DuplicateKey(error)
             | JsonReadError::TooDeep(error)
+            | JsonReadError::TooLarge(error)
             | JsonReadError::Syntax(error) => Some(error),
         }
     }
@@ -50,13 +54,14 @@ impl std::error::Error for JsonReadError {
 
 impl From<Error> for JsonReadError {
     fn from(error: Error) -> Self {
-        match error.is_data() {
-            true => JsonReadError::DuplicateKey(error),
-            // The library does not tell this error from the others except by its text.
-            false if error.to_string().starts_with("recursion limit exceeded") => {
-                JsonReadError::TooDeep(error)
-            }
-            false => JsonReadError::Syntax(error),
+        if error.is_data() {
+            return JsonReadError::DuplicateKey(error);
+        }
+        // The library does not tell these errors from the others except by their texts.
+        match error.to_string() {
+            text if text.starts_with("recursion limit exceeded") => JsonReadError::TooDeep(error),
+            text if text.starts_with("number out of range") => JsonReadError::TooLarge(error),
+            _ => JsonReadError::Syntax(error),
         }
     }
 }
@@ -266,6 +271,21 @@ mod tests {
         assert_eq!(error.to_string(), "is nested deeper than 127 levels");
         let cut = read_bytes("[".repeat(MAX_LEVELS + 1).as_bytes()).unwrap_err().to_string();
         assert!(cut.starts_with("is not JSON (EOF"), "{cut}");
+    }
+
+    #[test]
+    fn large_numbers_are_no_syntax_error() {
+        for text in ["1e400", r#"{"a": [-1e400, 1]}"#] {
+            let error = read_bytes(text.as_bytes()).unwrap_err().to_string();
+            assert!(
+                error.starts_with("has a number that is too large (number out of range at line 1"),
+                "{error}"
+            );
+        }
+        for text in ["1e400}", "[1e400", "1e400e"] {
+            let error = read_bytes(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("is not JSON"), "{error}");
+        }
     }
 
     #[test]

@@ -113,6 +113,22 @@ fn non_json_arguments_are_kept_as_text() {
     assert!(call.arguments_broken && call.arguments == json!("ayment of 42.50 EUR\"}"));
 }
 
+#[test]
+fn arguments_with_a_number_that_is_too_large_are_kept_as_text() {
+    let told = run_turn_with(|run| {
+        run.started()
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "pay"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": r#"{"n": 1e400}"#}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}))
+            .finished()
+    });
+    let told = told.passed().assert_note(
+        "the text of the arguments of tool call c1 has a number that is too large (number out of range at line 1 column 11)",
+    );
+    let call = &told.0.conversation.turns[0].tool_calls[0];
+    assert!(call.arguments_broken && call.arguments == json!(r#"{"n": 1e400}"#));
+}
+
 /// A63, A112, A118, A119: forms of a result.
 #[test]
 fn results_are_parsed_by_content() {
