@@ -15,7 +15,7 @@ use rquickjs::function::Func;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{
-    CatchResultExt, CaughtError, Ctx, FromJs, Function, Object, Persistent, Promise, Value as Js,
+    CatchResultExt, CaughtError, Ctx, FromJs, Function, Module, Object, Persistent, Promise, Value as Js,
 };
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -337,10 +337,8 @@ impl ScriptContext {
     fn load<'js>(&self, ctx: &Ctx<'js>, module: &ScriptModule) -> Result<Object<'js>, ScriptError> {
         // Reports an invalid file directly, without the engine.
         self.scripts.load(module.path())?;
-        let promise = self.catch_exception(
-            ctx,
-            rquickjs::Module::import(ctx, format!("{ENTRY_PREFIX}{}", module.path())),
-        )?;
+        let promise =
+            self.catch_exception(ctx, Module::import(ctx, format!("{ENTRY_PREFIX}{}", module.path())))?;
         let namespace = self.await_promise(ctx, &promise).map_err(|error| match error.kind {
             ScriptErrorKind::NeverSettles => self.module_never_settles(error),
             _ => error,
@@ -524,8 +522,13 @@ impl ScriptContext {
             // The engine names no line of an invalid regular expression.
             (ScriptErrorKind::Syntax, None) => {
                 let module = self.state.importing.borrow().last().cloned();
-                let place = module.and_then(|key| self.scripts.place(&key, 1, 1));
-                error.at(place).help("look for an invalid regular expression in this file")
+                let place = module.as_ref().and_then(|key| self.pattern_place(ctx, key, &error.message));
+                match (place, module) {
+                    (None, Some(key)) => error
+                        .at(self.scripts.place(&key, 1, 1))
+                        .help("look for an invalid regular expression in this file"),
+                    (place, _) => error.at(place).help("this regular expression is invalid"),
+                }
             }
             _ => error,
         };
@@ -533,6 +536,36 @@ impl ScriptContext {
         // A recursion repeats the same location.
         let stack = if error.kind == ScriptErrorKind::StackLimit { Vec::new() } else { stack };
         ScriptError { place, stack, ..error }
+    }
+
+    /// Returns the location of the regular expression of a module that the engine refuses with this message. The shortest part of
+    /// the code that is refused with the message ends where the expression ends.
+    fn pattern_place(&self, ctx: &Ctx<'_>, key: &str, message: &str) -> Option<SourceSpan> {
+        let loaded = self.scripts.load(key).ok()?;
+        let code = &*loaded.code.text;
+        let is_refused = |code: &str| match Module::declare(ctx.clone(), "pattern", code).catch(ctx) {
+            Err(CaughtError::Exception(error)) => {
+                error.message().as_deref() == Some(message)
+                    && self.scripts.frames(&error.stack().unwrap_or_default()).is_empty()
+            }
+            _ => false,
+        };
+        let (mut start, mut end) = (0_usize, code.len());
+        if !is_refused(code) {
+            return None;
+        }
+        loop {
+            let middle = code.floor_char_boundary(start.midpoint(end));
+            match middle > start {
+                true if is_refused(&code[..middle]) => end = middle,
+                true => start = middle,
+                false => break,
+            }
+        }
+        let line = code[..end].rfind('\n').map_or(0, |at| at + 1);
+        let mut slashes = code[line..end].match_indices('/').map(|(at, _)| line + at);
+        let (line, bytes) = loaded.code.line_and_bytes(slashes.find(|at| is_refused(&code[*at..end]))?);
+        self.scripts.place(key, line, bytes + 1)
     }
 
     /// Error found by the engine while compiling or linking.
@@ -817,18 +850,18 @@ impl Loader for ModuleLoader {
         ctx: &Ctx<'js>,
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
-    ) -> rquickjs::Result<rquickjs::Module<'js, Declared>> {
+    ) -> rquickjs::Result<Module<'js, Declared>> {
         let loaded = self.store_error(name, self.scripts.load(name))?;
         self.state.importing.borrow_mut().push(name.to_string());
         self.state.loaded.borrow_mut().push(name.to_string());
         let replaced = self.state.replaced.borrow();
         if let Some((_, code)) = replaced.as_ref().filter(|(key, _)| key.path() == name) {
-            return rquickjs::Module::declare(ctx.clone(), name, code.as_str());
+            return Module::declare(ctx.clone(), name, code.as_str());
         }
         if let Some(compiled) = loaded.compiled.get() {
             return compiled.declare(ctx);
         }
-        let module = rquickjs::Module::declare(ctx.clone(), name, loaded.code.text.as_str())?;
+        let module = Module::declare(ctx.clone(), name, loaded.code.text.as_str())?;
         // The first context, which lists the exports, may be the only one.
         if loaded.is_reused()
             && let Some(compiled) = CompiledModule::from_module(name, &module)

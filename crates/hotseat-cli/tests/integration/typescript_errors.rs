@@ -141,15 +141,18 @@ criteria: { short: { match: [{ type: contains, value: a }] }, polite: { match: [
 }
 
 #[test]
-fn an_invalid_regular_expression_names_its_file() {
+fn an_invalid_regular_expression_is_reported_at_its_place() {
     let good = "import { it, user } from 'hotseat';\nit('a', () => { user.says('hi'); });\n";
-    for literal in ["/a(b/", "/a[x--y]b/u", "/a/ii"] {
-        let bad = good.replace("user.says('hi')", &format!("user.says({literal}.source)"));
+    for literal in ["/a(b/", "/a[x--y]b/u", "/a/ii", r"/a\_b/u", r"/[/]\/é(/"] {
+        let before = "const half: number = 4 / 2 / 1, text = 'é/(', ";
+        let bad =
+            good.replace("user.says('hi')", &format!("{before}wrong = {literal}; user.says(wrong.source)"));
+        let column = 1 + "it('a', () => { ".len() + before.chars().count() + "wrong = ".len();
         let project = Project::with_agent(&echo_agent()).file("good_test.ts", good).file("bad_test.ts", &bad);
         let output = project.hotseat(&["test"]);
         assert_eq!(output.code, 2, "{literal}: {output}");
-        assert!(output.stderr.contains("bad_test.ts:1:1"), "{literal}: {output}");
-        assert!(output.stderr.contains("look for an invalid regular expression"), "{literal}: {output}");
+        assert!(output.stderr.contains(&format!("bad_test.ts:2:{column}\n")), "{literal}: {output}");
+        assert!(output.stderr.contains("this regular expression is invalid"), "{literal}: {output}");
     }
 }
 
