@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hotseat_document::{SourceSpan, SourceText};
+use hotseat_document::{SourceSpan, SourceText, json};
 
 #[cfg(feature = "engine")]
 use crate::bytecode::CompiledModule;
@@ -151,6 +151,10 @@ impl Scripts {
                     let message = message.split(" at line ").next().unwrap_or_default().to_string();
                     syntax(format!("invalid JSON: {message}"), at..at)
                 })?;
+                if let Some(mistake) = json::parse(&source).err().and_then(|found| found.into_iter().next()) {
+                    let error = ScriptError::new(ScriptErrorKind::Syntax, mistake.message).at(mistake.place);
+                    return Err(ScriptError { help: mistake.help, ..error });
+                }
                 format!("export default JSON.parse({});", serde_json::Value::from(source.text.as_str()))
             }
             Some(ScriptLanguage::JavaScript) | None => source.text.clone(),

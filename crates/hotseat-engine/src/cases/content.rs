@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::shape::{ATTACHMENT, IMAGE_ADDRESS, MESSAGE, MESSAGE_CALL, PART};
-use hotseat_document::json::JsonReadError;
+use hotseat_document::json::{JsonReadError, read_value};
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 use hotseat_targets::message::{
     ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
@@ -147,7 +147,7 @@ fn read_message_call(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option
     let arguments = match written.json("arguments") {
         None => "{}".to_string(),
         Some(Value::String(text)) => {
-            if let Err(error) = serde_json::from_str::<Value>(&text).map_err(JsonReadError::from) {
+            if let Err(error) = read_value(&text).map_err(JsonReadError::from) {
                 diagnostics
                     .report(written.place_of("arguments"), format!("the text of these arguments {error}"));
             }

@@ -61,6 +61,22 @@ fn json_syntax_error() {
 }
 
 #[test]
+fn json_with_a_repeated_key() {
+    let files = [
+        ("main.ts", "import a from './a.json';\nexport function main() {}"),
+        ("a.json", "{\n  \"a\": 1,\n  \"b\": [{ \"c\": 1, \"c\": 2 }]\n}\n"),
+    ];
+    assert_snapshot!(render(&call(&files, &[]).unwrap_err()), @r#"
+    syntax
+    error: the key `c` is written twice
+     --> a.json:3:19
+      |
+    3 |   "b": [{ "c": 1, "c": 2 }]
+      |                   ^^^
+    "#);
+}
+
+#[test]
 fn unsupported_enum() {
     assert_snapshot!(error_text("export enum Color { Red }\nexport function main() {}\n"), @r#"
     syntax
