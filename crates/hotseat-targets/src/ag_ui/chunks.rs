@@ -34,6 +34,8 @@ struct OpenItem {
     id: Arc<str>,
     /// The role of a text, or the tool of a call, which no further chunk may change.
     label: Option<Arc<str>>,
+    /// True for a call that has its result. A chunk with a name then starts another call.
+    is_answered: bool,
 }
 
 named! {
@@ -107,6 +109,11 @@ impl ChunkExpander {
                 let lane = event.subagent();
                 let open = self.lanes.iter_mut().filter(|open| open.lane.as_ref() == lane);
                 open.for_each(|open| open.is_interrupted = true);
+                if let Event::ToolResult(result) = &event {
+                    for OpenLane { open, .. } in &mut self.lanes {
+                        open.is_answered |= open.kind == ItemKind::Tool && open.id == result.tool_call_id;
+                    }
+                }
             }
             ref other => {
                 let lane = other.subagent().cloned();
@@ -136,7 +143,11 @@ impl ChunkExpander {
             (None, None) => return Err(ChunkError::NoMessageId(kind.name())),
             (None, Some(message_id)) => {
                 let label = chunk.role.as_deref().map(Arc::from);
-                self.open_item(&lane, OpenItem { kind, id: message_id.clone(), label }, out)?;
+                self.open_item(
+                    &lane,
+                    OpenItem { kind, id: message_id.clone(), label, is_answered: false },
+                    out,
+                )?;
                 out.push(Event::TextStart(TextStart {
                     message_id: message_id.clone(),
                     role: chunk.role,
@@ -160,7 +171,8 @@ impl ChunkExpander {
         chunk.tool_call_id = chunk.tool_call_id.filter(|id| !id.is_empty() || starts_call);
         let kind = ItemKind::Tool;
         let (lane, open) = self.find_item(kind, &chunk.subagent_run_id, chunk.tool_call_id.as_ref())?;
-        let open = open.filter(|_| chunk.tool_call_id.as_deref() != Some(""));
+        let is_unnamed = chunk.tool_call_id.as_deref() == Some("");
+        let open = open.filter(|open| !is_unnamed && !(starts_call && open.is_answered));
         let tool_call_id = match (open, chunk.tool_call_id) {
             (Some(OpenItem { id, label, .. }), _) => {
                 let renamed = chunk.tool_call_name.zip(label.clone()).filter(|(other, first)| other != first);
@@ -175,7 +187,11 @@ impl ChunkExpander {
                     return Err(ChunkError::NoToolName(tool_call_id));
                 };
                 let label = Some(tool_call_name.clone());
-                self.open_item(&lane, OpenItem { kind, id: tool_call_id.clone(), label }, out)?;
+                self.open_item(
+                    &lane,
+                    OpenItem { kind, id: tool_call_id.clone(), label, is_answered: false },
+                    out,
+                )?;
                 out.push(Event::ToolStart(ToolStart {
                     tool_call_id: tool_call_id.clone(),
                     tool_call_name,
@@ -199,7 +215,11 @@ impl ChunkExpander {
             (Some(open), _) => open.id.clone(),
             (None, None) => return Err(ChunkError::NoMessageId(kind.name())),
             (None, Some(message_id)) => {
-                self.open_item(&lane, OpenItem { kind, id: message_id.clone(), label: None }, out)?;
+                self.open_item(
+                    &lane,
+                    OpenItem { kind, id: message_id.clone(), label: None, is_answered: false },
+                    out,
+                )?;
                 out.push(Event::ReasoningMessageStart(Span {
                     message_id: Some(message_id.clone()),
                     subagent_run_id: lane.clone(),

@@ -28,8 +28,8 @@ pub struct KnownCall {
     pub streamed_result: Option<u64>,
     /// Error of its result, if that is one.
     pub error: Option<String>,
-    /// True if the trace has the message that makes it.
-    pub has_message: bool,
+    /// The message that makes it, if the trace has it.
+    pub message_id: Option<Arc<str>>,
     /// True if events brought it.
     pub is_streamed: bool,
     /// True if events brought it and a snapshot lists it by the same id.

@@ -207,7 +207,7 @@ impl ConversationThread {
             result_source: None,
             streamed_result: None,
             error: None,
-            has_message: false,
+            message_id: None,
             is_streamed: origin == Origin::Stream,
             is_listed: false,
         };

@@ -13,7 +13,7 @@ impl RunFold<'_> {
     pub(super) fn add_call_to_reply(&mut self, id: &Arc<str>, subagent: Option<&Arc<str>>) {
         let Some(call) = self.thread.calls.get(id) else { return };
         self.reply.begin_call(id);
-        if call.has_message {
+        if call.message_id.is_some() {
             return;
         }
         let call = ReplyCall { id: id.clone(), trace_id: call.trace_id.clone() };
@@ -61,8 +61,11 @@ impl RunFold<'_> {
     }
 
     fn tell_calling_message(&mut self, id: &Arc<str>, message: Arc<str>) {
-        let Some(call) = self.thread.calls.get_mut(id).filter(|call| !call.has_message) else { return };
-        call.has_message = true;
+        let Some(call) = self.thread.calls.get_mut(id) else { return };
+        if call.message_id.is_some() {
+            return;
+        }
+        call.message_id = Some(message.clone());
         let tool_call_id = call.trace_id.clone();
         self.emit(ToolArguments {
             turn_id: self.turn_id(),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::history::ResultMessage;
 use super::super::known_call::{KnownArguments, ResultSource};
 use super::super::wire::{self, merge_metadata};
-use super::run::{CallSighting, OpenCall, ReannouncedCall, RunFold, UnansweredCall};
+use super::run::{CallSighting, OpenCall, RunFold, UnansweredCall};
 use crate::message::json_text::{arguments_note, joined};
 use crate::message::{ToolReply, is_content_parts, parse_content_output};
 
@@ -20,39 +20,49 @@ impl RunFold<'_> {
     /// announces it again; in a later turn it is a new call, since some servers restart their numbering.
     pub(super) fn tool_start(&mut self, e: wire::ToolStart) {
         let id = self.thread.known_id(e.tool_call_id);
+        let again = self.open_calls.get(&id).and_then(|open| open.reannounced.as_ref());
+        if again.is_some_and(|again| again.is_of_other_message(e.parent_message_id.as_ref()))
+            && self.is_made_by_other_message(&id)
+        {
+            self.record_call_again(&id);
+        }
         let known = self.thread.call_of_turn(&id);
+        let is_known = known.is_some();
         let open = self.open_calls.remove(&id);
         let goes_on = open
             .as_ref()
             .is_some_and(|open| !open.is_complete && KnownArguments::is_incomplete(&open.arguments));
         // An empty id names no call, so it is none that is announced again. Only a chunk may continue one.
         let is_unnamed = id.is_empty() && !(e.is_implied && goes_on);
-        let is_other = known.is_some_and(|call| call.name != e.tool_call_name || is_unnamed);
+        // A run does not announce a call again after its result: the agent calls the tool once more.
+        let is_other = known.is_some_and(|call| {
+            call.name != e.tool_call_name || is_unnamed || call.result_source == Some(self.answering())
+        });
         // A later run may announce the call again with arguments that a human edited.
         let is_complete_in_run = open.is_none() && self.calls_in_run.contains_key(&id);
         let mut open = open.unwrap_or_default();
-        match known {
+        let is_answered = known.is_some_and(|call| call.result_source.is_some());
+        let seen = CallSighting {
+            subagent: e.subagent_run_id.clone(),
+            message_id: e.parent_message_id.clone(),
+            started_us: Some(self.start_time()),
+            ..CallSighting::default()
+        };
+        match is_known {
             // Arguments received before the announcement belong to the call.
-            None => {
-                let (subagent, message_id) = (e.subagent_run_id.clone(), e.parent_message_id.clone());
-                let seen = CallSighting { subagent, message_id, ..CallSighting::default() };
+            false => {
                 self.record_new_call(&id, &e.tool_call_name, seen);
                 self.add_call_to_reply(&id, e.subagent_run_id.as_ref());
             }
-            Some(_) if is_other => {
+            true if is_other => {
                 self.open_calls.insert(id.clone(), std::mem::take(&mut open));
                 self.tool_end(&id);
-                self.record_second_call(
-                    &id,
-                    ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id },
-                );
+                self.record_second_call(&id, &e.tool_call_name, seen);
             }
-            Some(call) => {
-                let again = ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id };
-                let is_answered = call.result_source.is_some();
+            true => {
                 // An open call continues, unless its arguments are complete: then they are sent again.
                 let is_complete = !goes_on && !open.arguments.text().is_empty();
-                let again = (is_answered || is_complete_in_run || is_complete).then_some(again);
+                let again = (is_answered || is_complete_in_run || is_complete).then_some(seen);
                 if is_complete {
                     self.open_calls.insert(id.clone(), std::mem::take(&mut open));
                     self.tool_end(&id);
@@ -69,20 +79,39 @@ impl RunFold<'_> {
         self.open_calls.insert(id, open);
     }
 
-    /// Records the calls at the end of a run that repeat a call of the client and have no result: the agent calls the tool
-    /// again and waits. An agent that only repeats the call goes on with the answer.
+    /// Records the calls of a run that repeat another one and get no result, though the agent calls the tool again: the client
+    /// answered the first and the agent waits, or another message of the run makes the call. An agent that only repeats a
+    /// call of the client goes on with the answer; one that only repeats its own call then sends the result.
     pub(super) fn record_calls_again(&mut self) {
         for id in std::mem::take(&mut self.last_calls) {
             let known = self.thread.call_of_turn(&id);
-            if known.is_none_or(|known| known.result_source != Some(ResultSource::Client)) {
-                continue;
+            if known.is_some_and(|known| known.result_source == Some(ResultSource::Client)) {
+                self.record_call_again(&id);
             }
-            let Some(mut open) = self.open_calls.remove(&id) else { continue };
-            if let Some(again) = open.reannounced.take() {
-                let arguments = KnownArguments::parse(open.arguments.text());
-                self.record_second_call(&id, again);
-                self.set_arguments(&id, arguments, Some(open));
+        }
+        for number in 0..self.calls_in_order.len() {
+            let id = self.calls_in_order[number].clone();
+            if self.is_made_by_other_message(&id) {
+                self.record_call_again(&id);
             }
+        }
+    }
+
+    /// Returns true if a call without a result was announced again for another message.
+    fn is_made_by_other_message(&self, id: &Arc<str>) -> bool {
+        let known = self.thread.call_of_turn(id).filter(|known| known.result_source.is_none());
+        let again = self.open_calls.get(id).and_then(|open| open.reannounced.as_ref());
+        known.zip(again).is_some_and(|(known, again)| again.is_of_other_message(known.message_id.as_ref()))
+    }
+
+    /// Records a call that was announced again as a second one.
+    fn record_call_again(&mut self, id: &Arc<str>) {
+        let Some(mut open) = self.open_calls.remove(id) else { return };
+        let Some(known) = self.thread.call_of_turn(id) else { return };
+        if let Some(again) = open.reannounced.take() {
+            let arguments = KnownArguments::parse(open.arguments.text());
+            self.record_second_call(id, &known.name.clone(), again);
+            self.set_arguments(id, arguments, Some(open));
         }
     }
 
@@ -108,7 +137,7 @@ impl RunFold<'_> {
         let started_us = (started != self.now).then_some(started);
         let tool_call_id = self.thread.add_call(id, name, origin, started);
         if let Some(call) = self.thread.calls.get_mut(id) {
-            call.has_message = message_id.is_some();
+            call.message_id.clone_from(&message_id);
         }
         self.emit(ToolInvocation {
             turn_id: self.turn_id(),
@@ -155,20 +184,15 @@ impl RunFold<'_> {
         let is_again = open.is_late || open.reannounced.is_some();
         let removes = is_again && known.arguments.is_whole() && arguments.is_empty();
         let same = silent || removes || known.arguments == arguments;
-        let is_answered_here = known.result_source == Some(self.answering());
         match open.reannounced.take() {
             // Complete arguments are never replaced: that would hide what the call did.
             None if open.is_late && known.arguments.contradicts(&arguments) => {
-                let again = ReannouncedCall { name: known.name.clone(), subagent: None };
-                self.record_second_call(id, again);
+                self.record_second_call(id, &known.name.clone(), CallSighting::default());
                 self.set_arguments(id, arguments, Some(open));
             }
             // Announced again after its end or its result, with different arguments: a second call.
-            Some(again)
-                if known.arguments.contradicts(&arguments)
-                    || (is_answered_here && !arguments.is_empty() && known.arguments != arguments) =>
-            {
-                self.record_second_call(id, again);
+            Some(again) if known.arguments.contradicts(&arguments) => {
+                self.record_second_call(id, &known.name.clone(), again);
                 self.set_arguments(id, arguments, Some(open));
             }
             Some(again) => {
@@ -191,14 +215,10 @@ impl RunFold<'_> {
     }
 
     /// Records that a repeated id is a second call.
-    fn record_second_call(&mut self, id: &Arc<str>, again: ReannouncedCall) {
+    fn record_second_call(&mut self, id: &Arc<str>, name: &Arc<str>, seen: CallSighting) {
         self.note_second_call(id);
-        self.record_new_call(
-            id,
-            &again.name,
-            CallSighting { subagent: again.subagent, ..CallSighting::default() },
-        );
-        self.thread.add_second_call_entry(id, &again.name);
+        self.record_new_call(id, name, seen);
+        self.thread.add_second_call_entry(id, name);
     }
 
     /// Sets the arguments of a call; `streamed` contains the agent's text, if the history does not have it yet.
@@ -292,7 +312,7 @@ impl RunFold<'_> {
 
     /// Processes a result of a call that already had one when it was announced again. If the tool evidently
     /// ran twice, there are two calls.
-    fn process_repeated_result(&mut self, id: &Arc<str>, again: ReannouncedCall, result: &wire::ToolResult) {
+    fn process_repeated_result(&mut self, id: &Arc<str>, again: CallSighting, result: &wire::ToolResult) {
         // With different arguments, the end of the arguments creates the second call.
         self.tool_end(id);
         if self.open_calls.get(id).is_none_or(|open| open.reannounced.is_none()) {
@@ -300,24 +320,20 @@ impl RunFold<'_> {
         }
         let Some(mut open) = self.open_calls.remove(id) else { return };
         let Some(known) = self.thread.call_of_turn(id) else { return };
-        let is_answered_here = known.result_source == Some(self.answering());
-        let ran_twice = match known.result_source {
-            None | Some(ResultSource::Client) => false,
-            // A resumed run may repeat results of an earlier one; a single run does not repeat its own.
-            Some(ResultSource::Agent { .. }) => is_answered_here || !self.is_known_result(id, result),
-        };
-        if !ran_twice {
+        // A resumed run may repeat results of an earlier one.
+        let is_answered = matches!(known.result_source, Some(ResultSource::Agent { .. }));
+        if !is_answered || self.is_known_result(id, result) {
             return;
         }
         // A resumed run may announce a call again without its arguments.
-        let arguments = match open.arguments.text().is_empty() && !is_answered_here {
+        let arguments = match open.arguments.text().is_empty() {
             true => known.arguments.clone(),
             false => KnownArguments::parse(open.arguments.text()),
         };
         if arguments.is_empty() {
             open.arguments = "{}".to_string().into();
         }
-        self.record_second_call(id, again);
+        self.record_second_call(id, &known.name.clone(), again);
         self.set_arguments(id, arguments, Some(open));
     }
 

@@ -160,18 +160,11 @@ pub(super) struct OpenCall {
     /// True if the arguments arrived after the call had complete ones.
     pub(super) is_late: bool,
     /// Set if the call had ended in this run, or had a result, when it was announced again.
-    pub(super) reannounced: Option<ReannouncedCall>,
+    pub(super) reannounced: Option<CallSighting>,
 }
 
-/// Data for a second call, should a repeated id turn out to be one.
-#[derive(Debug, Clone)]
-pub(super) struct ReannouncedCall {
-    pub(super) name: Arc<str>,
-    pub(super) subagent: Option<Arc<str>>,
-}
-
-/// Details of a newly seen call.
-#[derive(Debug, Default)]
+/// Details of a newly seen call, or of one that may turn out to be another call.
+#[derive(Debug, Clone, Default)]
 pub(super) struct CallSighting {
     pub(super) origin: Origin,
     /// Start time, if it was before now.
@@ -179,6 +172,13 @@ pub(super) struct CallSighting {
     pub(super) subagent: Option<Arc<str>>,
     /// The message of the call.
     pub(super) message_id: Option<Arc<str>>,
+}
+
+impl CallSighting {
+    /// Returns true if this message does not make the call.
+    pub(super) fn is_of_other_message(&self, message_id: Option<&Arc<str>>) -> bool {
+        message_id.zip(self.message_id.as_ref()).is_some_and(|(one, other)| one != other)
+    }
 }
 
 /// A message that is being streamed.

@@ -24,6 +24,13 @@ fn result(id: &str, content: &str) -> Value {
     json!({"type": "TOOL_CALL_RESULT", "messageId": format!("r-{content}"), "toolCallId": id, "content": content})
 }
 
+/// A call of `pay` under the id `c` in a message.
+fn call_of(message: &str, arguments: &str) -> Vec<Value> {
+    let mut start = start("c", "pay");
+    start["parentMessageId"] = message.into();
+    vec![start, args("c", arguments), end("c")]
+}
+
 /// A turn with these events inside its run.
 fn run_turn(events: Vec<Value>) -> ConversationOutcome {
     run_turn_with(move |run| events.iter().cloned().fold(run.started(), FakeRun::raw_event).finished())
@@ -60,9 +67,14 @@ fn repeated_announcement_is_one_call() {
     let call = || vec![start("c", "pay"), args("c", "{\"n\":1}"), end("c")];
     assert_eq!(again([call(), call(), vec![result("c", "paid")]].concat()), once);
     assert_eq!(again([call(), vec![start("c", "pay"), end("c"), result("c", "paid")]].concat()), once);
-    // Also after its result, unless there is evidence of another execution.
-    assert_eq!(again([call(), vec![result("c", "paid")], call()].concat()), once);
-    assert_eq!(again([call(), vec![result("c", "paid"), start("c", "pay"), end("c")]].concat()), once);
+    // Also under another message, if the result follows.
+    let of = |message: &str| call_of(message, "{\"n\":1}");
+    assert_eq!(again([of("m1"), of("m2"), vec![result("c", "paid")]].concat()), once);
+    // An agent that names no other message may repeat a call that has no result.
+    let unanswered = [r#"1 pay {"n":1} → nothing"#];
+    assert_eq!(again([call(), call()].concat()), unanswered);
+    assert_eq!(again([of("m1"), of("m1")].concat()), unanswered);
+    assert_eq!(again([of("m1"), call()].concat()), unanswered);
     // While it is still open: partial data is kept and repeated data is not duplicated.
     assert_eq!(
         again(vec![
@@ -176,6 +188,38 @@ fn late_arguments_remove_no_arguments() {
     ] {
         let told = run_turn([&call[..], &late].concat()).passed();
         assert_eq!(told.calls(), [r#"1 pay {"n":1} → nothing"#], "{late:?}");
+    }
+}
+
+/// A model may restart its ids with each message. A call that is announced after the result of another one, or for another
+/// message without any result, is a second call, also with the same arguments.
+#[test]
+fn a_call_of_another_message_is_another_call() {
+    let one = |message: &str| call_of(message, "{\"n\":1}");
+    let chunk = |message: &str| json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "pay", "parentMessageId": message, "delta": "{\"n\":1}"});
+    let text = |id: &str| json!({"type": "TEXT_MESSAGE_CHUNK", "messageId": id, "delta": "Once more."});
+    let paid = || result("c", "paid");
+    let (answered, open) = (r#"1 pay {"n":1} → paid"#, r#"1 pay {"n":1} → nothing"#);
+    for (events, calls) in [
+        ([one("m1"), vec![paid()], one("m2")].concat(), vec![answered, open]),
+        ([one("m1"), vec![paid(), text("t")], one("m2")].concat(), vec![answered, open]),
+        ([one("m1"), vec![paid()], one("m1")].concat(), vec![answered, open]),
+        ([one("m1"), vec![paid(), chunk("m2")]].concat(), vec![answered, open]),
+        (vec![chunk("m1"), paid(), chunk("m2")], vec![answered, open]),
+        (vec![chunk("m1"), paid(), chunk("m2"), paid()], vec![answered, answered]),
+        (
+            [one("m1"), vec![paid(), start("c", "pay"), end("c")]].concat(),
+            vec![answered, "1 pay {} → nothing"],
+        ),
+        ([one("m1"), vec![paid()], one("m2"), one("m3")].concat(), vec![answered, open, open]),
+        ([one("m1"), one("m2")].concat(), vec![open, open]),
+        ([one("m1"), vec![text("t")], one("m2"), vec![text("u")]].concat(), vec![open, open]),
+        ([one("m1"), one("m2"), one("m3")].concat(), vec![open, open, open]),
+        (vec![chunk("m1"), text("t"), chunk("m2")], vec![open, open]),
+    ] {
+        let told = run_turn(events.clone()).passed();
+        assert_eq!(told.calls(), calls, "{events:?}");
+        told.assert_note("tool call id c is used for two calls");
     }
 }
 
