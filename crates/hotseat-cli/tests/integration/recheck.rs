@@ -697,9 +697,9 @@ fn reports_value_that_is_no_longer_secret() {
 /// The mark in a saved conversation stands for the key of its run, not for the one that replaced it since.
 #[test]
 fn a_secret_with_another_value_is_unknown() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = FakeAgent::with_run(|run, request| {
         let text = format!("It is {}-12345678.", request.last_user_text());
-        FakeRun::for_request(request).started().text(&text).finished()
+        run.text(&text).finished()
     });
     let suite = "name: tells\nturns: [{ user: live, assert: [{ type: not_contains, value: live- }] }]\n\
                  ---\nname: hides\nturns: [{ user: test, assert: [{ type: not_contains, value: live- }] }]\n";
