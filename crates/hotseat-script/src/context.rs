@@ -538,22 +538,26 @@ impl ScriptContext {
         ScriptError { place, stack, ..error }
     }
 
-    /// Returns the location of the regular expression of a module that the engine refuses with this message. The shortest part of
-    /// the code that is refused with the message ends where the expression ends.
+    /// Returns the location of the regular expression of a module that the engine refuses with this message. The shortest
+    /// part of the code that is refused with the message ends where the expression ends. It begins at the last slash
+    /// in whose place another invalid expression is one, too, on a line of its own: there no other literal goes on.
     fn pattern_place(&self, ctx: &Ctx<'_>, key: &str, message: &str) -> Option<SourceSpan> {
+        const INVALID_PATTERN: &str = "\n/(/";
         let loaded = self.scripts.load(key).ok()?;
         let code = &*loaded.code.text;
-        let is_refused = |code: &str| match Module::declare(ctx.clone(), "pattern", code).catch(ctx) {
+        // Errors of regular expressions have no place.
+        let refusal = |code: &str| match Module::declare(ctx.clone(), "pattern", code).catch(ctx) {
             Err(CaughtError::Exception(error)) => {
-                error.message().as_deref() == Some(message)
-                    && self.scripts.frames(&error.stack().unwrap_or_default()).is_empty()
+                let calls = error.stack().unwrap_or_default();
+                error.message().filter(|_| !calls.contains("pattern:"))
             }
-            _ => false,
+            _ => None,
         };
-        let (mut start, mut end) = (0_usize, code.len());
+        let is_refused = |code: &str| refusal(code).as_deref() == Some(message);
         if !is_refused(code) {
             return None;
         }
+        let (mut start, mut end) = (0_usize, code.len());
         loop {
             let middle = code.floor_char_boundary(start.midpoint(end));
             match middle > start {
@@ -562,9 +566,10 @@ impl ScriptContext {
                 false => break,
             }
         }
-        let line = code[..end].rfind('\n').map_or(0, |at| at + 1);
-        let mut slashes = code[line..end].match_indices('/').map(|(at, _)| line + at);
-        let (line, bytes) = loaded.code.line_and_bytes(slashes.find(|at| is_refused(&code[*at..end]))?);
+        let invalid = refusal(INVALID_PATTERN);
+        let mut slashes = code[..end].rmatch_indices('/').map(|(at, _)| at);
+        let start = slashes.find(|at| refusal(&format!("{}{INVALID_PATTERN}", &code[..*at])) == invalid)?;
+        let (line, bytes) = loaded.code.line_and_bytes(start);
         self.scripts.place(key, line, bytes + 1)
     }
 

@@ -77,6 +77,19 @@ fn json_with_a_repeated_key() {
 }
 
 #[test]
+fn an_invalid_regular_expression_is_found_among_others() {
+    for literal in ["/a(b/", "/a[x--y]b/u", "/a/ii", r"/a\_b/u", r"/[/]\/é(/"] {
+        let before = "export function main(a: number) { /* é /(/ */ const b = `/(`, c = a / 2 / 1, d = 'é/(', e = /x/, f = ";
+        let text = format!(
+            "// a /(/ b\n{before}{literal}; return [b, c, d, e, f, a / 2]; }}\nexport const g = /y/;\n"
+        );
+        let shown = error_text(&text);
+        let place = format!(" --> main.ts:2:{}\n", before.chars().count() + 1);
+        assert!(shown.contains(&place), "{literal}: {place}{shown}");
+    }
+}
+
+#[test]
 fn unsupported_enum() {
     assert_snapshot!(error_text("export enum Color { Red }\nexport function main() {}\n"), @r#"
     syntax
