@@ -245,12 +245,12 @@ fn reports_run_that_cannot_be_saved() {
     assert!(says_so, "{listed}");
     // An unwritable report is an error.
     let script = format!("ulimit -f 40; exec '{HOTSEAT}' test --parallel 1 --no-store -o out.json");
-    project
-        .workspace
-        .command("sh", &["-c", &script])
-        .timeout(TEST_TIMEOUT)
-        .run()
-        .assert_stderr(3, &["out.json"]);
+    let write_report = || project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
+    write_report().assert_stderr(3, &["out.json"]);
+    assert!(!project.workspace.path("out.json").exists(), "a report without content is none");
+    project.workspace.file("out.json", "");
+    write_report().assert_stderr(3, &["out.json"]);
+    assert_eq!(project.workspace.read("out.json"), "", "the file was there before");
 }
 
 /// SQLite writes to a deleted file without an error.

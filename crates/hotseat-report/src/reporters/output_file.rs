@@ -12,22 +12,43 @@ use tempfile::NamedTempFile;
 const OPEN_OUTPUTS: [&str; 2] = ["/dev/stdout", "/dev/stderr"];
 
 /// A file that is written once, as a whole. What it contains stays until then, also if the new content cannot be written.
+/// A file that did not exist does not remain without content.
 pub struct OutputFile {
     file: File,
     /// Its path without links, if a new file takes its place.
     path: Option<PathBuf>,
+    /// True if the file did not exist, and has not been written yet.
+    is_unwritten: bool,
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let (true, Some(path)) = (self.is_unwritten, &self.path) {
+            // If this fails, an empty file remains, and the failure to write it is reported anyway.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 impl From<File> for OutputFile {
     /// Creates an output that is written into the file itself, after what it contains.
     fn from(file: File) -> OutputFile {
-        OutputFile { file, path: None }
+        OutputFile { file, path: None, is_unwritten: false }
     }
 }
 
 impl OutputFile {
     /// Writes the content. It is written directly if no new file can take the place of this one, and to devices and pipes.
     pub(super) fn write(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.replace_content(write)?;
+        self.is_unwritten = false;
+        Ok(())
+    }
+
+    fn replace_content(
         &mut self,
         write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -61,9 +82,10 @@ impl OutputFile {
     }
 
     /// Returns the file, to write it while the run continues. Its content is removed.
-    pub(super) fn into_stream(self) -> io::Result<File> {
+    pub(super) fn into_stream(mut self) -> io::Result<File> {
         truncate(&self.file)?;
-        Ok(self.file)
+        self.is_unwritten = false;
+        self.file.try_clone()
     }
 }
 
@@ -98,6 +120,7 @@ fn is_same_file(_: &Metadata, _: &Metadata) -> bool {
 
 /// Opens an output, and creates it and its folder if necessary. Fails if the file cannot be written, or another run is writing it.
 pub fn open_output_file(path: &Path) -> io::Result<OutputFile> {
+    let is_unwritten = !path.exists();
     let file = open_locked(path)?;
     let metadata = file.metadata()?;
     let mut open = OPEN_OUTPUTS.iter().filter_map(|output| std::fs::metadata(output).ok());
@@ -105,7 +128,7 @@ pub fn open_output_file(path: &Path) -> io::Result<OutputFile> {
         truncate(&file)?;
         return Ok(file.into());
     }
-    Ok(OutputFile { file, path: Some(path.canonicalize()?) })
+    Ok(OutputFile { file, path: Some(path.canonicalize()?), is_unwritten })
 }
 
 /// Writes a file, and creates its folder if necessary. Fails if it cannot be written, or a run is writing it.
