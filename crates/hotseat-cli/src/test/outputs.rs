@@ -136,7 +136,7 @@ pub fn check_no_overwrite(
         let what = if agent.is_replayed() { "a recording" } else { "a file of an agent" };
         agent_files(project, agent).iter().for_each(|file| inputs.add(file, what));
     }
-    plan.service_files.iter().for_each(|file| inputs.add(file, "a file of an MCP server or a served model"));
+    plan.case_files.iter().for_each(|(file, what)| inputs.add(file, what));
     if let Some(folder) = &args.cassettes {
         let cassettes = walk_files(&context.folder.join(folder), MAX_DEPTH, MAX_CASSETTE_FILES, &|_| true);
         cassettes.iter().for_each(|file| inputs.add(file, "a cassette"));

@@ -1443,6 +1443,9 @@ fn reports_never_overwrite_inputs() {
     let rules = "{\"rules\": [{\"reply\": \"fine\"}]}";
     let services = "name: s\nmcp: { bank: { type: mock, tools_from: tools.json } }\nmodels: { main: { script: rules.json } }\nturns: [{ user: hi }]\n";
     let project = project.suite("s", services).file("tools.json", tools).file("rules.json", rules);
+    let files = "name: f\nscenarios: sets/venues.json\nturns: [{ user: hi, attachments: [{ type: image, source: 'file://sets/map.png' }] }]\n";
+    let venues = "[{\"name\": \"a venue\", \"goal\": \"a room\"}]";
+    let project = project.suite("f", files).file("sets/venues.json", venues).file("sets/map.png", "x");
     std::fs::hard_link(project.workspace.path("a.test.jsonl"), project.workspace.path("link.jsonl")).unwrap();
     for (args, words) in [
         (&["--save", "a.test.jsonl"][..], "--save a.test.jsonl would overwrite a suite of this run"),
@@ -1465,6 +1468,8 @@ fn reports_never_overwrite_inputs() {
         (&["--cassettes", "tapes", "-o", "tapes/x/b.json"], "-o tapes/x/b.json would overwrite a cassette"),
         (&["-o", "tools.json"], "-o tools.json would overwrite a file of an MCP server or a served model"),
         (&["-o", "rules.json"], "-o rules.json would overwrite a file of an MCP server or a served model"),
+        (&["-o", "sets/venues.json"], "-o sets/venues.json would overwrite a file of scenarios"),
+        (&["--trace", "sets/map.png"], "--trace sets/map.png would overwrite an attachment"),
         (&["-o", "x.jsonl", "--save", "sub/../x.jsonl"], "--save sub/../x.jsonl is already named by -o"),
         (&["-o", "x.jsonl", "-o", "./x.jsonl"], "-o ./x.jsonl is given twice"),
         (&["--save", "x.jsonl", "--trace", "x.jsonl"], "is already named by --trace"),

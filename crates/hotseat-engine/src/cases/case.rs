@@ -408,6 +408,19 @@ impl TestCase {
         TestCase { id, scenario: Some(Arc::new(scenario).redacted(redactor)), ..self }
     }
 
+    /// Returns the files that the case reads, each with what it is. Attachments are searched in these folders.
+    pub fn files(&self, folders: &[&Path]) -> Vec<(PathBuf, &'static str)> {
+        let services = self.mcp.files().chain(self.models.files()).map(Path::to_path_buf);
+        let scenario = self.document.scenario.as_deref().or(self.scenario.as_deref());
+        let scenario = scenario.and_then(|scenario| Some(scenario.file.as_deref()?.to_path_buf()));
+        let turns = self.turns.iter().flat_map(|turn| media_parts(&turn.content));
+        let messages = self.opening.messages.iter().flat_map(|message| media_parts(&message.content));
+        let attachments = turns.chain(messages).filter_map(|media| media.file_in(folders));
+        let services = services.map(|file| (file, "a file of an MCP server or a served model"));
+        let scenario = scenario.into_iter().map(|file| (file, "a file of scenarios"));
+        services.chain(scenario).chain(attachments.map(|file| (file, "an attachment"))).collect()
+    }
+
     /// Returns the case with attachments loaded from the first of these folders that contains them. Fails if
     /// a file is missing or cannot be read: the first one, with its place in the case.
     pub fn with_attachments(

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Cursor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -33,6 +33,9 @@ pub struct CaseScenario {
     pub name: String,
     /// Its content.
     pub data: Json,
+    /// The file that contains its set.
+    #[serde(skip)]
+    pub file: Option<Arc<Path>>,
 }
 
 /// A scenario with its position in its set.
@@ -147,15 +150,29 @@ fn from_file(
     diagnostics: &mut Diagnostics,
 ) -> Vec<PlacedScenario> {
     let path = named.text().unwrap_or_default();
-    let mut wrong = |words: String| diagnostics.report(named.place(), words);
     let Some(file) = folders.iter().map(|folder| folder.join(path)).find(|file| file.exists()) else {
-        wrong(format!("scenario file `{path}` not found"));
+        diagnostics.report(named.place(), format!("scenario file `{path}` not found"));
         return Vec::new();
     };
-    let bytes = match hotseat_document::read_file(&file) {
+    let mut scenarios = read_file(&file, path, named, set, diagnostics);
+    let file: Arc<Path> = file.into();
+    for placed in &mut scenarios {
+        Arc::make_mut(&mut placed.scenario).file = Some(file.clone());
+    }
+    scenarios
+}
+
+fn read_file(
+    file: &Path,
+    path: &str,
+    named: NodeView<'_>,
+    set: Option<&str>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<PlacedScenario> {
+    let bytes = match hotseat_document::read_file(file) {
         Ok(bytes) => bytes,
         Err(error) => {
-            wrong(format!("the scenarios of `{path}` cannot be read: {error}"));
+            diagnostics.report(named.place(), format!("the scenarios of `{path}` cannot be read: {error}"));
             return Vec::new();
         }
     };
@@ -300,6 +317,7 @@ fn read_scenario(
         fingerprint,
         name: text("name")?.to_string(),
         data,
+        file: None,
     })
 }
 

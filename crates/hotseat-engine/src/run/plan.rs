@@ -162,8 +162,8 @@ pub struct RunPlan {
     pub selected_suites: usize,
     /// Conversation modes of the selected cases.
     pub modes: RunModes,
-    /// Files that the MCP servers and the served models of the selected cases read.
-    pub service_files: BTreeSet<PathBuf>,
+    /// Files that the selected cases read, each with what it is.
+    pub case_files: BTreeMap<PathBuf, &'static str>,
     /// The first selected case with MCP servers.
     first_with_mcp: Option<Arc<TestCase>>,
     /// Place of the first topics whose assertions are not checked, and the number of cases with such topics.
@@ -260,6 +260,8 @@ impl RunPlan {
                         let place = plan.selected_in_all_shards;
                         plan.selected_in_all_shards += usize::from(fits);
                         if is_selected {
+                            let folders = [suite.folder.as_path(), project.root.as_path(), Path::new("")];
+                            plan.case_files.extend(case.files(&folders));
                             plan.add_case(place, DrivenCase { case, body }, (suite, &name), agent, judging);
                         }
                     }
@@ -382,8 +384,6 @@ impl RunPlan {
     ) {
         let case = &driven.case;
         self.modes.add_case(case);
-        let files = case.mcp.files().chain(case.models.files());
-        self.service_files.extend(files.map(Path::to_path_buf));
         if self.first_with_mcp.is_none() && case.skip.is_none() && !case.mcp.is_empty() {
             self.first_with_mcp = Some(case.clone());
         }

@@ -156,9 +156,9 @@ impl MediaAttachment {
     /// cannot be read.
     pub fn load(&mut self, folders: &[&Path]) -> Result<(), AttachmentError> {
         let MediaSource::File(written) = &self.source else { return Ok(()) };
-        let mut tried: Vec<PathBuf> = folders.iter().map(|folder| folder.join(written)).collect();
-        tried.dedup();
-        let Some(path) = tried.iter().find(|path| path.is_file()) else {
+        let Some(path) = &self.file_in(folders) else {
+            let mut tried: Vec<PathBuf> = folders.iter().map(|folder| folder.join(written)).collect();
+            tried.dedup();
             match tried.iter().find(|path| path.exists()) {
                 Some(path) if path.is_dir() => return Err(AttachmentError::Folder(path.clone())),
                 Some(path) => return Err(AttachmentError::Special(path.clone())),
@@ -177,6 +177,12 @@ impl MediaAttachment {
         self.mime = self.mime.take().or_else(|| guess_mime(path, self.kind));
         self.source = MediaSource::Data(BASE64_STANDARD.encode(bytes));
         Ok(())
+    }
+
+    /// Returns the attached file in the first folder that contains it.
+    pub fn file_in(&self, folders: &[&Path]) -> Option<PathBuf> {
+        let MediaSource::File(written) = &self.source else { return None };
+        folders.iter().map(|folder| folder.join(written)).find(|path| path.is_file())
     }
 
     /// Returns its display name.
