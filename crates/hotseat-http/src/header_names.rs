@@ -35,8 +35,8 @@ pub fn is_connection_header(name: &HeaderName) -> bool {
     CONNECTION_HEADERS.contains(&name.as_str())
 }
 
-/// Returns the headers that a proxy passes on: not those of the connection, those that a proxy sets itself or that are for another
-/// host, and `others`.
+/// Returns the headers that a proxy passes on: not those of the connection, those that a proxy sets itself or that are
+/// for another host, and `others`.
 pub fn passed_headers(headers: &HeaderMap, others: &[HeaderName]) -> HeaderMap {
     let is_passed = |name: &HeaderName| {
         !is_connection_header(name) && !PROXY_HEADERS.contains(name) && !others.contains(name)

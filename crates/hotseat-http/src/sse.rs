@@ -8,8 +8,9 @@
 //! and receives it again. Here no stream is resumed, and some servers omit the final empty line.
 //! So [`SseDecoder::finish`] returns that event if it is certainly complete: its data is JSON or `[DONE]`, and
 //! the stream ended regularly. And the standard replaces bytes that are not UTF-8; here they are an error,
-//! because a check must not read another text than the one that was sent. And a field `error`, as llama.cpp sends it, is the data of an
-//! event of that name, while any other event whose data is blank is none: servers send it to keep the connection open.
+//! because a check must not read another text than the one that was sent. And a field `error`, as llama.cpp sends it,
+//! is the data of an event of that name, while any other event whose data is blank is none: servers send it to keep
+//! the connection open.
 
 use std::borrow::Cow;
 
@@ -76,9 +77,9 @@ impl SseDecoder {
         }
     }
 
-    /// Decodes more bytes and passes each completed event to `on_event`. Fails if an event exceeds the maximum size, or its data is
-    /// not UTF-8. An event named `error` is one also without data, a field `error` is such an event, and any other event with blank
-    /// data is none.
+    /// Decodes more bytes and passes each completed event to `on_event`. Fails if an event exceeds the maximum size, or
+    /// its data is not UTF-8. An event named `error` is one also without data, a field `error` is such an event, and any
+    /// other event with blank data is none.
     pub fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -109,8 +110,8 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Ends a regularly ended stream: emits the last event if only its empty line is missing. One named `error` counts whatever
-    /// its data.
+    /// Ends a regularly ended stream: emits the last event if only its empty line is missing. One named `error` counts
+    /// whatever its data.
     pub fn finish(&mut self, mut on_event: impl FnMut(SseEvent<'_>)) {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);

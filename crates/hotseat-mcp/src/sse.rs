@@ -15,8 +15,8 @@ pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     named.is_some_and(|named| named.trim().eq_ignore_ascii_case(media_type))
 }
 
-/// Cuts a stream into the data of its events. Events without data, which only set an id, are left out, and those named `error`, which
-/// clients do not read either.
+/// Cuts a stream into the data of its events. Events without data, which only set an id, are left out, and those named
+/// `error`, which clients do not read either.
 pub(crate) struct EventScanner(SseDecoder);
 
 impl EventScanner {

@@ -258,8 +258,8 @@ fn differing_keys(before: &Map<String, Value>, now: &Map<String, Value>) -> Vec<
     differing.map(|key| format!("`{key}`")).collect()
 }
 
-/// Warning about redaction marks whose secret is no longer known, or has another value now. Checks see the mark instead of
-/// the value, so their results may differ.
+/// Warning about redaction marks whose secret is no longer known, or has another value now. Checks see the mark
+/// instead of the value, so their results may differ.
 fn unknown_secret_warning(events: &[EventRecord], redactor: &SecretRedactor) -> Option<String> {
     let describe = |name: &str| match redactor.has_secret(name) {
         false => Some(name.to_string()),

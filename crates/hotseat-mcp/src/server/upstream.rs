@@ -23,7 +23,8 @@ use crate::frame::Frame;
 use crate::revision::error_code;
 use crate::sse::{EventScanner, is_event_stream};
 
-/// Headers that do not pass, beside those of every proxy: no body that passes is encoded, and the origin is that of this server.
+/// Headers that do not pass, beside those of every proxy: no body that passes is encoded, and the origin is that of this
+/// server.
 const OWN_HEADERS: [HeaderName; 2] = [header::CONTENT_ENCODING, header::ORIGIN];
 
 /// Sends a request to the proxied server. Fails if it does not answer; it may have got the request.

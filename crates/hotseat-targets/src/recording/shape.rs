@@ -21,8 +21,8 @@ document_shape! {
         optional "recorded_at" = Kind::Text,
         /// True if nothing showed the tool calls of the agent: assertions about calls are errors of the test.
         optional "hides_calls" = Kind::Bool,
-        /// Digests of 8 bits of the secrets that were replaced by `[redacted:NAME]`, by name: a secret that has another value now is
-        /// unknown to assertions.
+        /// Digests of 8 bits of the secrets that were replaced by `[redacted:NAME]`, by name: a secret that has another
+        /// value now is unknown to assertions.
         optional "secrets" = Kind::Map(&Kind::Text),
         /// Turns in order. The first turn of a case is served from the first one.
         required "turns" = Kind::NonEmptyList(&Kind::Shape(&TURN)),

@@ -1,4 +1,5 @@
-//! Digests of secrets, by which a recorded conversation shows whether a secret still has the value that was replaced there.
+//! Digests of secrets, by which a recorded conversation shows whether a secret still has the value that was replaced
+//! there.
 
 use sha2::{Digest as _, Sha256};
 

@@ -107,8 +107,8 @@ impl SecretRedactor {
         redacted_names(redacted).filter_map(|name| Some((name.to_string(), digest_of(name)?))).collect()
     }
 
-    /// Returns true if a secret has another value than in the recorded conversation. The saved variables of hooks contain
-    /// marks, which are no values.
+    /// Returns true if a secret has another value than in the recorded conversation. The saved variables of hooks
+    /// contain marks, which are no values.
     pub fn has_changed(&self, name: &str) -> bool {
         let mark = redaction_mark(name);
         let value = self.secrets.as_ref().and_then(|secrets| secrets.values.get(&mark));
