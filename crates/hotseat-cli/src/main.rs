@@ -6,6 +6,7 @@ mod completions;
 mod context;
 mod doctor;
 mod dry_run;
+mod event_stream;
 mod exit;
 mod extract;
 mod folders;

@@ -8,13 +8,14 @@ use std::time::Duration;
 use hotseat_document::Diagnostic;
 use hotseat_engine::run::{RunEvent, RunSummary};
 use hotseat_report::reporters::{
-    self, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
-    conversation, format_count,
+    self, ConsoleReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter, conversation,
+    format_count,
 };
 use hotseat_report::store::{RunState, RunStore, StoredRun, export};
 
 use crate::args::ShowArgs;
 use crate::context::{CliContext, end_unprepared, stdout};
+use crate::event_stream::EventStream;
 use crate::exit::{CommandResult, ExitStatus};
 use crate::input_files::InputFiles;
 use crate::store_location::{self, report_store_error};
@@ -146,6 +147,30 @@ pub fn console_reporter(args: &ShowArgs, head: &StoredRun, context: &CliContext)
     (STANDARD_OUTPUT.to_string(), Box::new(console))
 }
 
+/// Opens the files that the run is written to. Fails with the name of the file that cannot be opened.
+fn open_files(
+    args: &ShowArgs,
+    head: &StoredRun,
+    context: &CliContext,
+) -> Result<Vec<NamedReporter>, (String, io::Error)> {
+    let setting = &head.metadata.setting;
+    let files = args.output.iter().map(|path| {
+        let name = path.display().to_string();
+        let format = ReportFormat::from_path(path).unwrap_or(ReportFormat::Json);
+        let opened = reporters::open_output_file(&context.folder.join(path))
+            .and_then(|file| reporters::open_report(file, format, &name, setting.clone()));
+        opened.map(|report| (name.clone(), report)).map_err(|error| (name, error))
+    });
+    let trace = args.trace.iter().map(|path| {
+        let name = path.display().to_string();
+        match reporters::create_file(&context.folder.join(path)) {
+            Ok(file) => Ok((name, Box::new(TraceReporter::new(file)) as Box<dyn Reporter>)),
+            Err(error) => Err((name, error)),
+        }
+    });
+    files.chain(trace).collect()
+}
+
 /// Writes the reports of a run, and passes it to `more` reporters.
 pub fn show_run(
     args: &ShowArgs,
@@ -154,57 +179,32 @@ pub fn show_run(
     more: Vec<NamedReporter>,
     context: &CliContext,
 ) -> CommandResult {
-    let setting = &head.metadata.setting;
     let not_writable = |name: &str, error: io::Error| {
         context.fail(ExitStatus::RunError, ReportWriteError::new(Path::new(name), error))
     };
-    let mut all: Vec<NamedReporter> = Vec::new();
-    for path in &args.output {
-        let open = |path: &Path| {
-            let file = reporters::open_output_file(&context.folder.join(path))?;
-            let format = ReportFormat::from_path(path).unwrap_or(ReportFormat::Json);
-            reporters::open_report(file, format, &path.display().to_string(), setting.clone())
-        };
-        let name = path.display().to_string();
-        let report = open(path).map_err(|error| not_writable(&name, error))?;
-        all.push((name, report));
-    }
-    if let Some(path) = &args.trace {
-        let name = path.display().to_string();
-        let file =
-            reporters::create_file(&context.folder.join(path)).map_err(|error| not_writable(&name, error))?;
-        all.push((name, Box::new(TraceReporter::new(file))));
-    }
+    let mut all = open_files(args, head, context).map_err(|(name, error)| not_writable(&name, error))?;
     all.extend(more);
-    let mut events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
+    let events = args.json.then(|| EventStream::new(head.metadata.setting.clone()));
+    if let Some(events) = &events {
+        all.push((STANDARD_OUTPUT.to_string(), Box::new(events.clone())));
+    }
     let mut failed: Option<ExitStatus> = None;
-    let (mut saved, mut duration) = (RunSummary::default(), Duration::ZERO);
-    let replayed = store.replay(head, &mut |event| {
-        for (name, error) in report_to(&mut all, &event) {
+    let mut report = |event: &RunEvent| {
+        for (name, error) in report_to(&mut all, event) {
             failed = Some(not_writable(&name, error));
         }
+    };
+    let (mut saved, mut duration) = (RunSummary::default(), Duration::ZERO);
+    let replayed = store.replay(head, &mut |event| {
+        report(&event);
         if let RunEvent::CaseEnded(outcome) = &event {
             saved.count_outcome(outcome);
             duration = duration.max(outcome.elapsed_since(head.started_at));
         }
-        if let Some(Err(error)) = events.as_mut().map(|events| events.report(&event)) {
-            if error.kind() != io::ErrorKind::BrokenPipe {
-                failed = Some(not_writable(STANDARD_OUTPUT, error));
-            }
-            events = None;
-        }
     });
     if head.summary.is_none() {
         // The reports of a run that was killed have what was saved.
-        let ended = RunEvent::Ended(Box::new(summarize_saved(saved, duration, head)));
-        if let Some(Err(error)) = events.as_mut().map(|events| events.report(&ended))
-            && error.kind() != io::ErrorKind::BrokenPipe
-        {
-            failed = Some(not_writable(STANDARD_OUTPUT, error));
-        }
-        for (name, error) in report_to(&mut all, &ended) {
-            failed = Some(not_writable(&name, error));
-        }
+        report(&RunEvent::Ended(Box::new(summarize_saved(saved, duration, head))));
     }
     for (name, reporter) in &mut all {
         if let Err(error) = reporter.flush()
@@ -214,19 +214,13 @@ pub fn show_run(
         }
     }
     let shown = replayed.map_err(|error| report_store_error(&error, context));
-    if let Err(exit) = shown.and(failed.map_or(Ok(()), Err)) {
-        if let Some(events) = &mut events {
-            let _ = events.end(exit.code());
-        }
-        return Err(exit);
+    let shown = shown.and(failed.map_or(Ok(()), Err));
+    if let Some(events) = &events {
+        let came_to = head.summary.as_ref().map_or(ExitStatus::Interrupted, ExitStatus::from_summary);
+        // What can no longer be written is no error of the run.
+        let _ = events.end(shown.err().unwrap_or(came_to).code());
     }
-    let came_to = match &head.summary {
-        Some(summary) => ExitStatus::from_summary(summary),
-        None => ExitStatus::Interrupted,
-    };
-    if let Some(events) = &mut events {
-        let _ = events.end(came_to.code());
-    }
+    shown?;
     if let (Some(words), false) = (head.summary.as_ref().and_then(|of| of.broken.as_deref()), args.json) {
         context.print_with_prefix("note: ", words);
     }

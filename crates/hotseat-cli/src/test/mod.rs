@@ -21,6 +21,7 @@ use hotseat_targets::connection::http::HttpClient;
 use crate::args::{SelectionArgs, TestArgs};
 use crate::context::CliContext;
 use crate::dry_run;
+use crate::event_stream::EventStream;
 use crate::exit::{CommandResult, ExitStatus};
 use crate::input::TestInput;
 use crate::list::open_project;
@@ -31,7 +32,7 @@ use crate::store_location::report_store_error;
 use crate::view::ViewServerThread;
 use recheck::RecheckContext;
 pub use recheck::RecheckRequest;
-use reporters::{EventStream, OpenReporters};
+use reporters::OpenReporters;
 
 /// An interrupted run and its store.
 pub struct ResumedRun {

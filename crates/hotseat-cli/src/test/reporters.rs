@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hotseat_engine::config::Project;
-use hotseat_engine::run::{RunEvent, RunSettings};
+use hotseat_engine::run::RunSettings;
 use hotseat_report::reporters::{
-    self, ConsoleReporter, EventsReporter, RecordingsReporter, ReplyReporter, ReportWriteError, Reporter,
-    SavedCasesReporter, TraceReporter,
+    self, ConsoleReporter, RecordingsReporter, ReplyReporter, ReportWriteError, SavedCasesReporter,
+    TraceReporter,
 };
 
 use hotseat_report::runner::ReporterSet;
@@ -16,6 +16,7 @@ use hotseat_report::runner::ReporterSet;
 use super::outputs::{self, ReportFile};
 use crate::args::TestArgs;
 use crate::context::{CliContext, stdout};
+use crate::event_stream::EventStream;
 use crate::github_reporters::github_reporters;
 use crate::report_writer::ReportWriter;
 
@@ -26,35 +27,6 @@ pub struct OutputMode {
     pub is_single_message: bool,
     /// True if a human may type during the run.
     pub is_interactive: bool,
-}
-
-/// The event stream on standard output, which still needs its summary line when the run has ended. `None` if it could
-/// not be written.
-#[derive(Clone)]
-pub struct EventStream(Arc<Mutex<Option<EventsReporter<io::Stdout>>>>);
-
-impl EventStream {
-    fn new(setting: Arc<RunSettings>) -> EventStream {
-        EventStream(Arc::new(Mutex::new(Some(EventsReporter::new(io::stdout(), setting)))))
-    }
-
-    /// Writes the summary line. Returns `None` if the stream has failed before.
-    pub fn end(&self, exit_code: u8) -> Option<io::Result<()>> {
-        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        stream.as_mut().map(|events| events.end(exit_code))
-    }
-}
-
-impl Reporter for EventStream {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = stream.as_mut().map_or(Ok(()), |events| events.report(event));
-        match &written {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => *stream = None,
-            Ok(()) | Err(_) => {}
-        }
-        written
-    }
 }
 
 /// The opened reporters of a run.
