@@ -12,6 +12,7 @@ use std::{fmt, thread};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use serde_json::Value;
 use wait4::Wait4;
 
 use crate::redact::redact;
@@ -66,6 +67,13 @@ impl TestWorkspace {
     pub fn read(&self, path: &str) -> String {
         let path = self.path(path);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// Reads a file that must be JSON.
+    #[track_caller]
+    pub fn read_json(&self, path: &str) -> Value {
+        let text = self.read(path);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
     }
 
     /// Runs a program and waits for its end.

@@ -15,18 +15,8 @@ turns:
       - { type: tool_called, name: delete, negate: true }
 ";
 
-#[track_caller]
-fn assert_failed(tested: &TestRun, kind: &str, words: &str) {
-    let failure = tested.failure("a");
-    assert_eq!(failure["kind"], kind, "{failure:#}");
-    assert!(failure.to_string().contains(words), "{words:?} is not in {failure:#}");
-    assert_ne!(tested.output.code, 0, "{}", tested.output);
-}
-
 fn over_ag_ui(run: impl Fn(FakeRun) -> FakeRun + Send + Sync + 'static) -> TestRun {
-    let server = FakeAgent::start(move |request: &FakeRequest| {
-        run(FakeRun::for_request(request).started()).finished()
-    });
+    let server = FakeAgent::with_run(move |started, _| run(started).finished());
     Project::with_agent(&server).suite("a", ABSENT).test(&[])
 }
 
@@ -59,11 +49,11 @@ const STREAMED: &str =
 fn repeated_key_is_an_error() {
     let repeated = r#"{"reply": "Done.", "calls": [{"name": "delete"}], "calls": []}"#;
     let words = r#"has a duplicate key \"calls\""#;
-    assert_failed(&over_http(MAPPED, FakeReply::text(200, repeated)), "protocol_error", words);
+    over_http(MAPPED, FakeReply::text(200, repeated)).assert_failure("a", "protocol_error", &[words]);
     let line = repeated.replace("]}", "], \"end\": true}\n");
-    assert_failed(&over_http(STREAMED, FakeReply::text(200, &line)), "protocol_error", words);
+    over_http(STREAMED, FakeReply::text(200, &line)).assert_failure("a", "protocol_error", &[words]);
     let line = r#"{"type":"tool_call","name":"delete","name":"look"}\n{"type":"done"}\n"#;
-    assert_failed(&over_lines(line), "protocol_error", r#"has a duplicate key \"name\""#);
+    over_lines(line).assert_failure("a", "protocol_error", &[r#"has a duplicate key \"name\""#]);
 }
 
 /// Arguments beside `function` would count as none.
@@ -77,7 +67,11 @@ fn misplaced_arguments_in_a_snapshot_are_an_error() {
     for call in [beside, renamed] {
         let message = json!({"id": "a", "role": "assistant", "content": "Done.", "toolCalls": [call]});
         let tested = over_ag_ui(move |run| run.messages_snapshot(vec![message.clone()]));
-        assert_failed(&tested, "protocol_error", "MESSAGES_SNAPSHOT has a tool call that is not an entry of");
+        tested.assert_failure(
+            "a",
+            "protocol_error",
+            &["MESSAGES_SNAPSHOT has a tool call that is not an entry of"],
+        );
     }
     let message = json!({"id": "a", "role": "assistant", "content": "Done.", "toolCalls": [whole]});
     over_ag_ui(move |run| run.messages_snapshot(vec![message.clone()])).assert_all_passed();
@@ -100,7 +94,7 @@ fn repeated_key_within_a_member_is_an_error() {
             FakeReply::sse().event(started).bytes(format!("data: {event}\n\n").into_bytes())
         });
         let tested = Project::with_agent(&server).suite("a", ABSENT).test(&[]);
-        assert_failed(&tested, "protocol_error", "duplicate key");
+        tested.assert_failure("a", "protocol_error", &["duplicate key"]);
     }
     for message in [
         r#"{"content":[{"type":"text","text":"delete","text":"Done."}]}"#,
@@ -109,7 +103,7 @@ fn repeated_key_within_a_member_is_an_error() {
         let whole = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
         let reply =
             FakeReply::status(200).header("content-type", "application/json").bytes(whole.into_bytes());
-        assert_failed(&over_chat(reply), "protocol_error", "duplicate key");
+        over_chat(reply).assert_failure("a", "protocol_error", &["duplicate key"]);
     }
 }
 
@@ -126,7 +120,7 @@ fn calls_in_other_places_of_a_completion_are_errors() {
         ),
     ] {
         let whole = json!({"choices": [choice]});
-        assert_failed(&over_chat(FakeReply::json(200, &whole)), "protocol_error", words);
+        over_chat(FakeReply::json(200, &whole)).assert_failure("a", "protocol_error", &[words]);
     }
 }
 
@@ -165,8 +159,8 @@ fn answers_of_another_protocol_name_it() {
         ])
     };
     let plain = || whole(json!({"answer": "Hi"}));
-    assert_failed(&over_chat(events()), "protocol_error", "the agent speaks AG-UI: set `type: ag_ui`");
-    assert_failed(&over_chat(plain()), "protocol_error", "an API of its own, set `type: http`");
+    over_chat(events()).assert_failure("a", "protocol_error", &["the agent speaks AG-UI: set `type: ag_ui`"]);
+    over_chat(plain()).assert_failure("a", "protocol_error", &["an API of its own, set `type: http`"]);
 
     let behind_ag_ui = |reply: FakeReply| {
         let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
@@ -175,10 +169,10 @@ fn answers_of_another_protocol_name_it() {
     let words = "the agent speaks chat completions: set `type: openai` and `base_url`";
     let delta = json!({"index": 0, "delta": {"role": "assistant", "content": "Hi"}});
     let chunks = stream(&[json!({"object": "chat.completion.chunk", "choices": [delta]})]);
-    assert_failed(&behind_ag_ui(chunks), "protocol_error", words);
+    behind_ag_ui(chunks).assert_failure("a", "protocol_error", &[words]);
     let message = json!({"index": 0, "message": {"role": "assistant", "content": "Hi"}});
-    assert_failed(&behind_ag_ui(whole(json!({"choices": [message]}))), "protocol_error", words);
-    assert_failed(&behind_ag_ui(plain()), "protocol_error", "an API of its own, set `type: http`");
+    behind_ag_ui(whole(json!({"choices": [message]}))).assert_failure("a", "protocol_error", &[words]);
+    behind_ag_ui(plain()).assert_failure("a", "protocol_error", &["an API of its own, set `type: http`"]);
 }
 
 #[test]
@@ -191,7 +185,7 @@ fn refusals_for_want_of_the_ids_of_ag_ui_name_it() {
     let named = "set `type: ag_ui` and `endpoint`";
     for (status, body) in [(422, &refused), (400, &refused), (400, &in_text)] {
         let tested = over_chat(FakeReply::json(status, body));
-        assert_failed(&tested, "agent_error", named);
+        tested.assert_failure("a", "agent_error", &[named]);
     }
     // Errors of servers of chat completions, which may have such ids as well.
     let error = json!({"message": "the tool call is missing", "code": "required"});
@@ -199,7 +193,7 @@ fn refusals_for_want_of_the_ids_of_ag_ui_name_it() {
     let model = json!({"error": {"message": "you must provide a model; missing threadId"}});
     for (status, body) in [(400, &with_ids), (422, &model), (500, &refused)] {
         let tested = over_chat(FakeReply::json(status, body));
-        assert_failed(&tested, "agent_error", &format!("answered HTTP {status}"));
+        tested.assert_failure("a", "agent_error", &[&format!("answered HTTP {status}")]);
         assert!(!tested.output.stdout.contains("AG-UI"), "{}", tested.output);
     }
 }
@@ -210,10 +204,10 @@ fn https_at_a_port_of_plain_http_is_named() {
     let address = server.url().replace("http://", "https://");
     let tested =
         Project::with_config(&format!("target: {{ endpoint: '{address}' }}\n")).suite("a", ABSENT).test(&[]);
-    assert_failed(
-        &tested,
+    tested.assert_failure(
+        "a",
         "unreachable",
-        "does not speak TLS (`https://`) at this port; try the address with `http://`",
+        &["does not speak TLS (`https://`) at this port; try the address with `http://`"],
     );
 }
 
@@ -226,20 +220,20 @@ fn bytes_that_are_not_utf8_are_an_error() {
         sse(start.as_bytes()).bytes(&b"data: {\"type\":\"CUSTOM\",\"name\":\"\xff\"}\n\n"[..])
     });
     let tested = Project::with_agent(&server).suite("a", ABSENT).test(&[]);
-    assert_failed(&tested, "protocol_error", "event 2 is not UTF-8");
+    tested.assert_failure("a", "protocol_error", &["event 2 is not UTF-8"]);
     let chat = b"{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"del\xffete\"}}]}";
-    assert_failed(&over_chat(sse(chat)), "protocol_error", "chunk 1 is not UTF-8");
+    over_chat(sse(chat)).assert_failure("a", "protocol_error", &["chunk 1 is not UTF-8"]);
     let json =
         |body: &'static [u8]| FakeReply::status(200).header("content-type", "application/json").bytes(body);
     let whole = json(b"{\"choices\":[{\"message\":{\"content\":\"del\xffete\"}}]}");
-    assert_failed(&over_chat(whole), "protocol_error", "the completion is not UTF-8");
+    over_chat(whole).assert_failure("a", "protocol_error", &["the completion is not UTF-8"]);
     let line = json(b"{\"reply\": \"del\xffete\"}\n{\"end\": true}\n");
-    assert_failed(&over_http(STREAMED, line), "protocol_error", "a line is not UTF-8");
+    over_http(STREAMED, line).assert_failure("a", "protocol_error", &["a line is not UTF-8"]);
     let streamed = STREAMED.replace("ndjson", "sse");
-    assert_failed(
-        &over_http(&streamed, sse(b"{\"reply\": \"\xff\"}")),
+    over_http(&streamed, sse(b"{\"reply\": \"\xff\"}")).assert_failure(
+        "a",
         "protocol_error",
-        "event 1 is not UTF-8",
+        &["event 1 is not UTF-8"],
     );
 }
 
@@ -262,7 +256,7 @@ fn two_names_without_arguments_are_ambiguous() {
         chunk(json!({"tool_calls": [call]}), None)
     };
     let reply = ChatCompletion::new().chunk(piece(Some("c"), "del")).chunk(piece(None, "ete"));
-    assert_failed(&over_chat(reply.finish("stop").streamed()), "protocol_error", "has two names");
+    over_chat(reply.finish("stop").streamed()).assert_failure("a", "protocol_error", &["has two names"]);
 }
 
 #[test]
@@ -271,7 +265,7 @@ fn text_of_a_refusal_is_read() {
         json!([{"type": "refusal", "refusal": "I do not delete it."}, {"type": "text", "text": "Sorry."}]);
     let message = json!({"role": "assistant", "content": parts});
     let tested = over_chat(complete_reply(message, "stop"));
-    assert_failed(&tested, "assertion", "I do not delete it.");
+    tested.assert_failure("a", "assertion", &["I do not delete it."]);
 }
 
 #[test]
@@ -292,7 +286,11 @@ fn snapshot_with_an_invalid_call_is_an_error() {
         ("content", json!([{"type": "tool_use", "id": "c", "name": "delete", "input": {}}])),
     ] {
         let tested = over_ag_ui(snapshot(key, calls));
-        assert_failed(&tested, "protocol_error", "a tool call that is not an entry of `toolCalls` with `id`");
+        tested.assert_failure(
+            "a",
+            "protocol_error",
+            &["a tool call that is not an entry of `toolCalls` with `id`"],
+        );
     }
     over_ag_ui(snapshot("toolCalls", Value::Null)).assert_all_passed();
     over_ag_ui(snapshot("tool_calls", json!([]))).assert_all_passed();
@@ -304,20 +302,20 @@ fn snapshot_with_the_result_of_an_unknown_call_is_an_error() {
         let result = json!({"id": "r", "role": "tool", "toolCallId": "c9", "content": "deleted"});
         run.messages_snapshot(vec![json!({"id": "m", "role": "assistant", "content": "Done."}), result])
     });
-    assert_failed(&tested, "protocol_error", "a result arrived for tool call c9");
+    tested.assert_failure("a", "protocol_error", &["a result arrived for tool call c9"]);
 }
 
 #[test]
 fn call_without_a_name_is_an_error() {
     let tested = over_ag_ui(|run| run.tool_call("c", "", &json!({})).text("Done."));
-    assert_failed(&tested, "protocol_error", "TOOL_CALL_START has a tool call without a name");
+    tested.assert_failure("a", "protocol_error", &["TOOL_CALL_START has a tool call without a name"]);
 }
 
 #[test]
 fn empty_values_of_done_end_no_stream() {
     for value in [json!(""), json!(0), json!({}), json!([]), Value::Null, json!(false)] {
         let line = FakeReply::text(200, &format!("{}\n", json!({"reply": "hello", "end": value})));
-        assert_failed(&over_http(STREAMED, line.clone()), "protocol_error", "");
+        over_http(STREAMED, line.clone()).assert_failure("a", "protocol_error", &[""]);
     }
     for value in [json!("stop"), json!(true), json!(1)] {
         let line = FakeReply::text(200, &format!("{}\n", json!({"reply": "hello", "end": value})));
@@ -329,7 +327,7 @@ fn empty_values_of_done_end_no_stream() {
 fn part_of_an_answer_is_no_answer() {
     let partial =
         FakeReply::status(206).header("content-type", "application/json").bytes("{\"reply\": \"Done.\"}");
-    assert_failed(&over_http(MAPPED, partial), "agent_error", "HTTP 206");
+    over_http(MAPPED, partial).assert_failure("a", "agent_error", &["HTTP 206"]);
 }
 
 #[test]
@@ -342,7 +340,7 @@ fn errors_without_a_member_error_are_errors() {
     ] {
         let delta = json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "hello"}}]});
         let stream = format!("data: {delta}\n\ndata: {error}\n\ndata: [DONE]\n\n");
-        assert_failed(&over_chat(FakeReply::sse().bytes(stream.into_bytes())), "agent_error", "");
+        over_chat(FakeReply::sse().bytes(stream.into_bytes())).assert_failure("a", "agent_error", &[""]);
     }
 }
 
@@ -363,5 +361,9 @@ fn ag_ui_of_another_content_type_and_blank_events() {
         Project::with_agent(&server).suite("a", ABSENT).test(&[])
     };
     run("text/event-stream", "data:\n\ndata: \n\n").assert_all_passed();
-    assert_failed(&run("text/html", ""), "protocol_error", "the server must send it as `text/event-stream`");
+    run("text/html", "").assert_failure(
+        "a",
+        "protocol_error",
+        &["the server must send it as `text/event-stream`"],
+    );
 }

@@ -111,11 +111,7 @@ fn rejects_unknown_agent_names() {
         .assert_stderr(4, &["unknown agent `red`", "define agents under `agents:` in the project file"]);
     let folder =
         Project::with_config("target: { endpoint: 'http://127.0.0.1:9/', folder: x }\n").suite("a", HELLO);
-    let output = folder.hotseat(&["test"]);
-    assert!(
-        output.code == 2 && output.stderr.contains("`folder` is supported only for entries of `agents`"),
-        "{output}"
-    );
+    folder.hotseat(&["test"]).assert_stderr(2, &["`folder` is supported only for entries of `agents`"]);
     assert_eq!(request_counts(&agents), (0, 0));
 }
 

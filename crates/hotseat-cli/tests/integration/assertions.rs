@@ -1096,11 +1096,7 @@ assert:
         assert_eq!(all.contains("sk-abcdefgh"), is_recorded, "{all}");
     }
     // Where the secret is unknown, such a check cannot be decided.
-    let rechecked = project.hotseat(&["recheck", "last"]);
-    assert!(
-        rechecked.code == 1 && rechecked.stdout.contains("a secret is redacted in the text"),
-        "{rechecked}"
-    );
+    project.hotseat(&["recheck", "last"]).assert_stdout(1, &["a secret is redacted in the text"]);
 }
 
 /// Whatever compares texts finds a secret that it forbids: criteria, patterns for arguments and results, conditions. A secret
@@ -1450,10 +1446,10 @@ fn other_adapters_keep_text_next_to_calls() {
         ("{ text: { with_tool_calls: true } }", "must be"),
     ] {
         let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n");
-        let output = project
+        project
             .suite("a", &format!("name: a\nturns: [{{ user: go }}]\nassert: {assertion}\n"))
-            .hotseat(&["test"]);
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+            .hotseat(&["test"])
+            .assert_stderr(2, &[words]);
     }
 }
 

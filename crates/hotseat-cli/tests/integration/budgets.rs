@@ -105,12 +105,7 @@ fn unreported_usage_errors_budget_checks() {
         ("negative", "`usage.total_cost` of turn 1 is -1, expected a number of at least 0"),
         ("no model", "the model and the price of the tokens of turn 1 are unknown"),
     ] {
-        let failure = tested.failure(name);
-        assert_eq!(
-            (&failure["kind"], &failure["fault"]),
-            (&json!("usage_error"), &json!("test")),
-            "{failure}"
-        );
+        let failure = tested.assert_fault(name, "usage_error", "test");
         assert!(failure["message"].as_str().is_some_and(|message| message.contains(words)), "{failure}");
         assert!(tested.case(name)["turns"][0]["assertions"][0]["error"].is_string());
     }

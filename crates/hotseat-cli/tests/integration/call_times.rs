@@ -3,9 +3,10 @@ use std::time::Duration;
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ReplyStep};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ReplyStep};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::bank_client;
 use crate::common::{Project, TestRun};
 use crate::mcp::BANK;
 
@@ -177,7 +178,7 @@ fn one_call_has_no_gap() {
 #[test]
 fn a_server_of_the_test_knows_the_times_of_its_calls() {
     let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let bank = bank_client(request);
         let call = |order: &str| {
             let arguments = json!({"order_id": order, "amount": 5});
             let result = bank.call("charge_card", &arguments).expect("an answer");

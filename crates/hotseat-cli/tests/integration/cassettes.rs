@@ -11,6 +11,7 @@ use hotseat_testkit::{
 };
 use serde_json::{Value, json};
 
+use crate::common::http_agents::{asked_text, bank_client, http_agent, model_client};
 use crate::common::{Project, TestRun, echo_agent};
 use crate::mcp_command::ServedMcp;
 
@@ -19,12 +20,7 @@ const KEY: &str = "provider-key-1";
 
 /// An agent that lets its model call tools of the bank, all calls of a reply at the same time.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
-        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
-        FakeReply::json(200, &json!({"reply": converse(&model, &bank, &text)}))
-    })
+    http_agent(|request| converse(&model_client(request), &bank_client(request), &asked_text(request)))
 }
 
 fn converse(model: &ModelClient, bank: &McpClient, text: &str) -> String {
@@ -435,13 +431,10 @@ fn answers_of_roles_that_a_replay_does_not_use_are_listed() {
 
 #[test]
 fn a_conversation_that_a_failed_check_stops_keeps_the_cassette_of_its_case() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
-        let order = request.json()["text"].as_str().unwrap_or_default().to_string();
-        let paid = bank
-            .call("charge_card", &json!({"order_id": order}))
-            .unwrap_or_else(|error| error.to_string().into());
-        FakeReply::json(200, &json!({"reply": paid}))
+    let agent = http_agent(|request| {
+        let bank = bank_client(request);
+        let order = asked_text(request);
+        bank.call("charge_card", &json!({"order_id": order})).unwrap_or_else(|error| error.to_string().into())
     });
     let workspace = TestWorkspace::new();
     let others = Others::start(&workspace);
@@ -499,8 +492,8 @@ fn a_conversation_that_breaks_off_keeps_the_cassette_of_its_case() {
     let fails = Arc::new(AtomicUsize::new(0));
     let broken = fails.clone();
     let agent = FakeAgent::start(move |request: &FakeRequest| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let model = model_client(request);
+        let bank = bank_client(request);
         let reply = converse(&model, &bank, "Pay my orders");
         match broken.load(Ordering::Relaxed) {
             0 => FakeReply::json(200, &json!({"reply": reply})),
@@ -540,18 +533,17 @@ fn cassettes_that_cannot_be_written_are_an_error_of_the_run() {
 #[test]
 fn a_request_that_the_agent_gives_up_leaves_no_cassette() {
     let patience = Duration::from_millis(300);
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = http_agent(move |request| {
         let model = request.header("x-model").expect("the address of the model");
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let bank = bank_client(request);
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).to_string();
-        let answer = match request.json()["text"].as_str() {
+        match request.json()["text"].as_str() {
             Some("ask") => {
                 let asked = post_within(patience, &format!("{model}/chat/completions"), &[], &body);
                 format!("{:?}", asked.map(|_| "answered"))
             }
             _ => format!("{:?}", bank.impatient(patience).call("charge_card", &json!({}))),
-        };
-        FakeReply::json(200, &json!({"reply": answer}))
+        }
     });
     let provider = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
     let config = format!(
@@ -581,10 +573,10 @@ mcp: {{ bank: {{ type: proxy, command: [sh, -c, 'while read -r line; do :; done'
 
 #[test]
 fn a_provider_without_an_answer_is_named() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+    let agent = http_agent(|request| {
+        let model = model_client(request);
         let answer = model.call(&[json!({"role": "user", "content": "hello"})], &[]);
-        FakeReply::json(200, &json!({"reply": format!("{answer:?}")}))
+        format!("{answer:?}")
     });
     let provider = FakeAgent::start(|_: &FakeRequest| FakeReply::refused());
     let config = format!(
@@ -644,11 +636,11 @@ fn answers_of_relays_that_are_gone_are_removed() {
 
 #[test]
 fn a_fault_is_no_answer_of_the_server() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+    let agent = http_agent(|request| {
+        let bank = bank_client(request);
         let answers: Vec<String> =
             (0..2).map(|_| format!("{:?}", bank.call("charge_card", &json!({})))).collect();
-        FakeReply::json(200, &json!({"reply": answers.join(" ")}))
+        answers.join(" ")
     });
     let program = r#"while read -r line; do
   id=${line#*\"id\":}; id=${id%%,*}

@@ -543,11 +543,9 @@ turns: [{ user: hello, assert: { tools: { forbid: [delete_everything] } } }]
     let words = "the program printed something after `done`: {\"type\":\"tool_call\"";
     project.test(&["--record", "rec", "--trace", "trace.jsonl"]).assert_failed(1, "protocol_error", words);
     assert!(project.workspace.read("trace.jsonl").contains("\"conversation.failed\""));
-    let again = project.hotseat(&["recheck", "last"]);
-    assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
+    project.hotseat(&["recheck", "last"]).assert_stdout(1, &["printed something after `done`"]);
     // The new run contains the failure, too.
-    let again = project.hotseat(&["recheck", "last"]);
-    assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
+    project.hotseat(&["recheck", "last"]).assert_stdout(1, &["printed something after `done`"]);
     let replayed = project.test(&["-n", "replay:rec", "--record", "rec2"]);
     replayed.assert_failed(1, "protocol_error", words);
     project.test(&["-n", "replay:rec2"]).assert_failed(1, "protocol_error", words);
@@ -563,8 +561,7 @@ fn output_after_a_question_that_skips_the_case_fails() {
     let case = json!({"id": "a", "turns": [{"input": "hello"}], "on_missing_input": "skip"});
     let project = script_project(&agent).file("a.test.jsonl", &case.to_string());
     project.test(&[]).assert_failed(1, "protocol_error", "printed something after `done`");
-    let again = project.hotseat(&["recheck", "last"]);
-    assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
+    project.hotseat(&["recheck", "last"]).assert_stdout(1, &["printed something after `done`"]);
 }
 
 /// The late line is written on its own, so it may arrive when the next message is about to be sent. A busy machine may pause the

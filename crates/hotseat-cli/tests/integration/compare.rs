@@ -290,7 +290,7 @@ fn rejects_files_that_are_not_reports() {
     for arguments in [&["compare", "list.json", "list.json"][..], &["extract", "list.json"]] {
         let output = project.hotseat(arguments);
         let expected = "list.json: this is not a run report: it is not a JSON object";
-        assert!(output.code == 2 && output.stderr.contains(expected), "{output}");
+        output.assert_stderr(2, &[expected]);
         assert!(output.stderr.contains("name a report written by"), "{output}");
     }
     let output = project.hotseat(&["compare", "other.json", "other.json"]);
@@ -348,8 +348,7 @@ fn rejects_reports_of_more_than_one_run() {
             assert!(output.stderr.contains(part), "{part}: {output}");
         }
     }
-    let output = project.hotseat(&["extract", "two.jsonl"]);
-    assert!(output.code == 2 && output.stderr.contains("two.jsonl:5:1"), "{output}");
+    project.hotseat(&["extract", "two.jsonl"]).assert_stderr(2, &["two.jsonl:5:1"]);
 }
 
 /// Shells pass the output of commands as pipes: `hotseat compare <(…) <(…)`.

@@ -23,8 +23,7 @@ fn completions_name_commands_and_flags() {
             assert!(output.stdout.contains(word), "{shell}: {word}");
         }
     }
-    let output = project.hotseat(&["completions", "tcsh"]);
-    assert!(output.code == 2 && output.stderr.contains("possible values: bash"), "{output}");
+    project.hotseat(&["completions", "tcsh"]).assert_stderr(2, &["possible values: bash"]);
 }
 
 #[test]
@@ -60,6 +59,5 @@ fn each_command_has_a_manual_page() {
     }
     // A folder that cannot be written.
     fs::write(project.workspace.path("file"), "").expect("the folder is writable");
-    let output = project.hotseat(&["man", "file"]);
-    assert!(output.code == 3 && output.stderr.contains("cannot write manual pages to file"), "{output}");
+    project.hotseat(&["man", "file"]).assert_stderr(3, &["cannot write manual pages to file"]);
 }

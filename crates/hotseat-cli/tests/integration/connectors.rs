@@ -140,13 +140,14 @@ fn rejects_unknown_connector_before_run() {
         .file("a.test.json", &case.to_string())
         .hotseat(&["test"])
         .assert_stderr(2, &["unknown connector `quite`", "did you mean `quiet`?", "a.test.json:1:"]);
-    let output = project().suite("a", HELLO).hotseat(&["test", "-c", "lout"]);
-    assert!(output.code == 2 && output.stderr.contains("did you mean `loud`?"), "{output}");
+    project().suite("a", HELLO).hotseat(&["test", "-c", "lout"]).assert_stderr(2, &["did you mean `loud`?"]);
     // The command line overrides the case, so the connector of the case is not validated.
     project().file("a.test.json", &case.to_string()).test(&["-c", "quiet"]).assert_all_passed();
     // A named connector is validated.
-    let output = project().suite("a", HELLO).hotseat(&["test", "-c", "remote"]);
-    assert!(output.code == 2 && output.stderr.contains("`NOT_SET` is not set"), "{output}");
+    project()
+        .suite("a", HELLO)
+        .hotseat(&["test", "-c", "remote"])
+        .assert_stderr(2, &["`NOT_SET` is not set"]);
     for (connector, words) in
         [(json!(7), "`connector` must be a name"), (json!(""), "`connector` must be a name")]
     {
@@ -233,11 +234,11 @@ connectors:
     assert_eq!(there.header("authorization"), Some("Bearer other-key-12345"));
     assert_eq!((there.header("x-org"), there.header("x-team")), (Some("red"), None));
 
-    let output = project.command(&["test", "-c", "claude"]).env("OTHER", "other-key-12345").run();
-    assert!(
-        output.code == 2 && output.stderr.contains("the connector `claude` must have `type: openai`"),
-        "{output}"
-    );
+    project
+        .command(&["test", "-c", "claude"])
+        .env("OTHER", "other-key-12345")
+        .run()
+        .assert_stderr(2, &["the connector `claude` must have `type: openai`"]);
     assert_eq!((server.requests().len(), other.requests().len()), (2, 1));
 }
 
@@ -272,8 +273,7 @@ fn served_agent_uses_project_connector() {
         running.interrupt();
         assert_eq!(running.wait().code, 0);
     }
-    let output = project().hotseat(&["serve", "agent.yaml", "-c", "quite"]);
-    assert!(output.code == 2 && output.stderr.contains("did you mean `quiet`?"), "{output}");
+    project().hotseat(&["serve", "agent.yaml", "-c", "quite"]).assert_stderr(2, &["did you mean `quiet`?"]);
 }
 
 /// An embedded agent with a tool and this connector.

@@ -502,12 +502,7 @@ fn invalid_judge_answers_never_pass() {
         ];
         let tested = project(&agent, &judge, CRITERIA).cases(&cases).test(&[]);
         for name in ["hard", "negated"] {
-            let failure = tested.failure(name);
-            assert_eq!(
-                (&failure["kind"], &failure["fault"]),
-                (&json!("judge_error"), &json!("judge")),
-                "{rubbish}"
-            );
+            let failure = tested.assert_fault(name, "judge_error", "judge");
             assert!(failure["message"].as_str().unwrap().ends_with("(asked 3 times)"), "{failure}");
         }
         for name in ["soft", "soft negated"] {
@@ -1013,12 +1008,10 @@ fn unknown_judge_fails_before_first_turn() {
         for key in ["assert", "evaluate"] {
             let project = Project::with_agent(&agent)
                 .file("a.test.jsonl", &json!({"id": "a", "input": "Hi", key: [assertion]}).to_string());
-            let output = assert_rejected(&project, &[&agent]);
-            for words in
-                ["no judge is configured", "a.test.jsonl:1:", "`judge: connectors:NAME`", "hotseat.yaml"]
-            {
-                assert!(output.stderr.contains(words), "{words}\n{output}");
-            }
+            assert_rejected(&project, &[&agent]).assert_stderr(
+                2,
+                &["no judge is configured", "a.test.jsonl:1:", "`judge: connectors:NAME`", "hotseat.yaml"],
+            );
         }
     }
     let named = Project::with_agent(&agent).file("a.test.jsonl", &json!({"id": "a", "judge": "connectors:nobody", "input": "Hi", "assert": [satisfy(json!("It is friendly."))]}).to_string());

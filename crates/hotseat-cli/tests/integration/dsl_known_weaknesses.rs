@@ -214,12 +214,7 @@ fn every_failure_has_a_distinct_message() {
         ("whole", "timeout", "agent", "timeout"),
         ("limit", "max_turns", "agent", "max_turns"),
     ] {
-        let failure = tested.failure(name);
-        assert_eq!(
-            (&failure["kind"], &failure["fault"]),
-            (&json!(kind), &json!(fault)),
-            "{name}: {failure:#}"
-        );
+        tested.assert_fault(name, kind, fault);
         assert_eq!(tested.case(name)["completion"]["failure_type"], failure_type, "{name}");
     }
     assert_eq!(status(&tested, "none"), "passed", "the limit alone fails nothing");

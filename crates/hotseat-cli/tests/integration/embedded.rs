@@ -123,8 +123,9 @@ fn tools_that_agent_executes_itself_are_refused() {
             .file("script.yaml", "use: always\nrules: [{ when: { tool_result: { tool: look } }, reply: Done. }, { reply: { tool_calls: [look] } }]\n")
             .suite("a", "name: a\ntools: [{ name: look, answers: [{ content: 1 }] }]\nturns: [{ user: hello }]\n")
     };
-    let refused = project("task: { steps: [{ mock: { returns: 2 } }] }").hotseat(&["test"]);
-    assert!(refused.code == 2 && refused.stderr.contains("executes `look` itself"), "{refused}");
+    project("task: { steps: [{ mock: { returns: 2 } }] }")
+        .hotseat(&["test"])
+        .assert_stderr(2, &["executes `look` itself"]);
     project("client: true").test(&[]).assert_all_passed();
 }
 
@@ -234,14 +235,13 @@ target: clerk
     assert_eq!(project.hotseat(&["show", "last"]).code, 0);
     project.test(&["-n", "recorded"]).assert_all_passed();
     let run = project.hotseat(&["test", "-n", "later", "--dry-run"]);
-    assert!(run.code == 2 && run.stderr.contains("no agent found at"), "{run}");
+    run.assert_stderr(2, &["no agent found at"]);
     assert!(run.stderr.contains("hotseat.yaml:3:35"), "{run}");
     project.workspace.file("latter/agent.yaml", "name: Latter\nsystem: You are late.\n");
     let run = project.hotseat(&["test", "-n", "later", "--dry-run"]);
     assert!(run.stderr.contains("did you mean `latter`?"), "{run}");
     let judged = "name: b\njudge: agents:later\ncriteria: { polite: It is polite }\nturns: [{ user: hello, assert: { type: satisfy, criteria: [polite] } }]\n";
-    let run = project.suite("b", judged).hotseat(&["test", "--dry-run"]);
-    assert!(run.code == 2 && run.stderr.contains("no agent found at"), "{run}");
+    project.suite("b", judged).hotseat(&["test", "--dry-run"]).assert_stderr(2, &["no agent found at"]);
 }
 
 /// Each model call reads the whole conversation: recorded whole each time, a long one would reach the limits on an agent's data.

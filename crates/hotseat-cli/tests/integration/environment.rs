@@ -36,8 +36,7 @@ fn env_file_sets_variables_and_is_redacted() {
     // The real environment wins, and the file can be left out.
     project.command(&["test"]).env("WORD", "another-value").run().assert_code(0);
     assert_eq!(agent.requests()[1].header("x-word"), Some("another-value"));
-    let without = project.hotseat(&["test", "--no-env-file"]);
-    assert!(without.code == 2 && without.stderr.contains("AGENT_URL"), "{without}");
+    project.hotseat(&["test", "--no-env-file"]).assert_stderr(2, &["AGENT_URL"]);
 }
 
 /// Files and folders of a run, without those that the test writes.
@@ -127,8 +126,7 @@ fn assertions_find_secrets_in_conversations() {
         let project = Project::with_config(config)
             .file(".env", &secret)
             .suite("a", &case("{ text: { must_match: it } }"));
-        let output = project.command(&["test"]).env("WORD", SECRET).run();
-        assert!(output.code == 1 && output.stdout.contains("not to contain"), "{output}");
+        project.command(&["test"]).env("WORD", SECRET).run().assert_stdout(1, &["not to contain"]);
     }
     // Assertions of programs are the same assertions.
     let test = format!(
@@ -290,8 +288,7 @@ fn endpoint_replaces_the_address_of_the_tested_agent() {
         (&["--endpoint", "${ENV.URL}"], "--endpoint ${ENV.URL}: expected an HTTP URL"),
         (&["--endpoint", "http://:80/"], "--endpoint http://:80/: expected an HTTP URL"),
     ] {
-        let output = project.hotseat(&[&["test"], arguments].concat());
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        project.hotseat(&[&["test"], arguments].concat()).assert_stderr(2, &[words]);
     }
     let bare = Project::empty().suite("a", suite());
     assert_eq!(bare.hotseat(&["test", "--endpoint", &url]).code, 0);
@@ -334,7 +331,7 @@ fn doctor_says_whether_a_run_could_start() {
     let dead = Project::with_config(&format!("target: {{ endpoint: '{}' }}\n", unreachable_address()))
         .suite("a", suite());
     let output = dead.hotseat(&["doctor"]);
-    assert!(output.code == 3 && output.stdout.contains("does not answer"), "{output}");
+    output.assert_stdout(3, &["does not answer"]);
     assert!(
         output.stdout.contains("next: start the agent") && output.stdout.contains("A run cannot start."),
         "{output}"
@@ -344,15 +341,12 @@ fn doctor_says_whether_a_run_could_start() {
     let occupied =
         Project::with_config(&format!("target: {{ endpoint: '{agent}', start: {{ command: ['true'] }} }}\n"))
             .suite("a", suite());
-    let output = occupied.hotseat(&["doctor"]);
-    assert!(output.code == 2 && output.stdout.contains("is in use, but the run would start"), "{output}");
+    occupied.hotseat(&["doctor"]).assert_stdout(2, &["is in use, but the run would start"]);
 
     let empty = Project::empty();
-    let output = empty.hotseat(&["doctor"]);
-    assert!(output.code == 2 && output.stdout.contains("next: run `hotseat init`"), "{output}");
+    empty.hotseat(&["doctor"]).assert_stdout(2, &["next: run `hotseat init`"]);
     let broken = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ usre: hi }]\n");
-    let output = broken.hotseat(&["doctor"]);
-    assert!(output.code == 2 && output.stdout.contains("a.test.yaml:2"), "{output}");
+    broken.hotseat(&["doctor"]).assert_stdout(2, &["a.test.yaml:2"]);
 }
 
 #[test]
@@ -362,8 +356,7 @@ fn doctor_looks_for_programs() {
         let text = format!("target:\n  type: command\n{settings}");
         Project::with_config(&text).suite("a", suite()).file("agent.sh", "").hotseat(&["doctor"])
     };
-    let found = command("  command: [sh, agent.sh]\n");
-    assert!(found.code == 0 && found.stdout.contains("✓ agent"), "{found}");
+    command("  command: [sh, agent.sh]\n").assert_stdout(0, &["✓ agent"]);
     for (settings, words) in [
         ("  command: [no-such-program, x]\n", "`no-such-program x`: there is no program `no-such-program`"),
         ("  command: [./agent.sh]\n", "there is no program `./agent.sh`"),
@@ -375,16 +368,13 @@ fn doctor_looks_for_programs() {
         assert!(output.stdout.contains(words), "{words}: {output}");
         assert!(output.stdout.contains("next: install the program"), "{output}");
     }
-    let started = Project::with_config(&format!(
+    Project::with_config(&format!(
         "target: {{ endpoint: '{}', start: {{ command: [no-such-program] }} }}\n",
         unreachable_address()
     ))
     .suite("a", suite())
-    .hotseat(&["doctor"]);
-    assert!(
-        started.code == 3 && started.stdout.contains("there is no program `no-such-program`"),
-        "{started}"
-    );
+    .hotseat(&["doctor"])
+    .assert_stdout(3, &["there is no program `no-such-program`"]);
 }
 
 #[test]
@@ -393,17 +383,16 @@ fn doctor_examines_everything_despite_a_wrong_suite() {
     let script = "import { it, user } from \"hotseat\"; it(\"b\", () => { user.says(\"hi\"); });";
     let wrong: String = (0..25).map(|_| "---\nname: a\nturns: [{ usre: hi }]\n").collect();
     let project = Project::with_agent(&agent).suite("a", &wrong).file("b_test.ts", script);
-    let output = project.hotseat(&["doctor"]);
-    assert_eq!(output.code, 2, "{output}");
-    for line in [
-        "a.test.yaml:3",
-        "and 5 more errors",
-        "`hotseat list` prints all",
-        "✓ scripts",
-        "1 suite in TypeScript",
-    ] {
-        assert!(output.stdout.contains(line), "{line}: {output}");
-    }
+    project.hotseat(&["doctor"]).assert_stdout(
+        2,
+        &[
+            "a.test.yaml:3",
+            "and 5 more errors",
+            "`hotseat list` prints all",
+            "✓ scripts",
+            "1 suite in TypeScript",
+        ],
+    );
 }
 
 #[test]
@@ -414,17 +403,12 @@ fn saved_runs_are_found_where_test_saved_them() {
         .file("examples/shop/a.test.yaml", suite());
     assert_eq!(project.hotseat(&["test", "examples/shop"]).code, 0);
     for command in [&["runs"][..], &["show", "last"]] {
-        let output = project.hotseat(command);
-        assert!(
-            output.code == 0 && output.stderr.contains("note: runs of examples/shop/hotseat.yaml"),
-            "{output}"
-        );
+        project.hotseat(command).assert_stderr(0, &["note: runs of examples/shop/hotseat.yaml"]);
     }
     project.workspace.file("examples/bar/hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"));
     project.workspace.file("examples/bar/a.test.yaml", suite());
     assert_eq!(project.hotseat(&["test", "examples/bar"]).code, 0);
-    let output = project.hotseat(&["runs"]);
-    assert!(output.code == 2 && output.stderr.contains("select one with --config"), "{output}");
+    project.hotseat(&["runs"]).assert_stderr(2, &["select one with --config"]);
     assert_eq!(project.hotseat(&["runs", "--config", "examples/bar/hotseat.yaml"]).code, 0);
 }
 

@@ -41,7 +41,7 @@ fn advice_about_cases_fits_the_format() {
         ),
     ] {
         let output = offline_project().file("a.test.json", &text).hotseat(&["test"]);
-        assert!(output.code == 2 && output.stderr.contains(help), "{output}");
+        output.assert_stderr(2, &[help]);
         assert!(!output.stderr.contains("`---`") && !output.stderr.contains("document"), "{output}");
     }
     let list = format!(r#"[{{"suite": {{}}}}, {case}]"#);
@@ -191,8 +191,8 @@ fn former_names_are_rejected_with_the_current_ones() {
         assert!(shown.contains(&format!("it is called `{current}`")), "{former}: {shown}");
     }
     // In the body of a test it is an error of the test.
-    let output = script("", &format!("expect(agent).toHold({beside});"));
-    output.assert_stdout(1, &["it is called `with_tool_calls`"]);
+    script("", &format!("expect(agent).toHold({beside});"))
+        .assert_stdout(1, &["it is called `with_tool_calls`"]);
 }
 
 #[test]
@@ -526,7 +526,7 @@ fn no_break_spaces_are_named() {
     ] {
         let output = offline_project().suite("a", text).hotseat(&["test"]);
         let help = "this is a no-break space (U+00A0), which YAML reads as text; write a space";
-        assert!(output.code == 2 && output.stderr.contains(help), "{output}");
+        output.assert_stderr(2, &[help]);
     }
 }
 
@@ -1035,8 +1035,7 @@ fn rejects_unknown_or_meaningless_flags() {
         ("200h", "it must be more than zero and at most one week (168h)"),
         ("8d", "30s or 1m30s, at most one week (168h)"),
     ] {
-        let output = project.hotseat(&["test", "--timeout", written]);
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        project.hotseat(&["test", "--timeout", written]).assert_stderr(2, &[words]);
     }
     assert_snapshot!(normalized_output(&project, &["test", "--color", "pink"]), @"
     exit code: 2
@@ -1070,11 +1069,9 @@ fn rejects_unknown_or_meaningless_flags() {
      |
      = help: for example `http://127.0.0.1:[PORT]/`
     ");
-    let into_file = project.hotseat(&["init", "hotseat.yaml"]);
-    assert!(into_file.code == 2 && into_file.stderr.contains("hotseat.yaml is not a folder"), "{into_file}");
+    project.hotseat(&["init", "hotseat.yaml"]).assert_stderr(2, &["hotseat.yaml is not a folder"]);
     for address in ["http://", "https://:80/", "http://?", "http://a b/", "${ENV.URL}"] {
-        let output = project.hotseat(&["init", "--endpoint", address]);
-        assert!(output.code == 2 && output.stderr.contains("expected an HTTP URL"), "{output}");
+        project.hotseat(&["init", "--endpoint", address]).assert_stderr(2, &["expected an HTTP URL"]);
     }
 }
 
@@ -1328,10 +1325,10 @@ fn schemes_of_urls_are_words_in_any_case() {
     let project = Project::with_config(&format!("target: {{ endpoint: '{url}' }}\n"))
         .suite("a", "name: a\nturns:\n  - user: hi\n    attachments: [{ type: image, source: 'HTTPS://a.example/x.png' }, { type: image, source: 'Data:image/png;base64,AAAA' }]\n");
     project.test(&[]).assert_all_passed();
-    let output = Project::with_config("target: { endpoint: 'HTTP:///x' }\n")
+    Project::with_config("target: { endpoint: 'HTTP:///x' }\n")
         .suite("a", "name: a\nturns: [{ user: hi }]\n")
-        .hotseat(&["test"]);
-    assert!(output.code == 2 && output.stderr.contains("`endpoint` must be a URL"), "{output}");
+        .hotseat(&["test"])
+        .assert_stderr(2, &["`endpoint` must be a URL"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `hotseat extract`: single results of a report as files.
 
 use hotseat_testkit::FakeAgent;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::{Project, exists};
 
@@ -59,13 +59,12 @@ fn each_result_is_a_file() {
 #[test]
 fn results_are_selected_and_written_as_json() {
     let (_agent, project) = reported();
-    let report: Value = serde_json::from_str(&project.workspace.read("out/report.json")).expect("a report");
+    let report = project.workspace.read_json("out/report.json");
     for (source, folder) in [("out/report.json", "one"), ("last", "saved")] {
         let output = project.hotseat(&["extract", source, "a-b", "-o", folder, "--format", "json"]);
         assert_eq!((output.code, &*output.stdout), (0, &*format!("1 file in {folder}\n")), "{output}");
         assert!(!exists(&project.workspace, &format!("{folder}/a-b.json")));
-        let result: Value =
-            serde_json::from_str(&project.workspace.read(&format!("{folder}/a-b-2.json"))).expect("a result");
+        let result = project.workspace.read_json(&format!("{folder}/a-b-2.json"));
         assert_eq!((&result["id"], &result["output"]), (&json!("a-b"), &report["results"][1]["output"]));
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hotseat_testkit::FakeAgent;
 use hotseat_testkit::completions::ChatCompletion;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::letters::{letter_agent, unreachable_hook, with};
 use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent, unreachable_address};
@@ -214,7 +214,7 @@ fn program_check_count_is_limited() {
         .file("a_test.ts", &format!("export function TestLoop(t) {{ for (;;) {body}; }}\n"));
         let output =
             project.command(&["test", "a_test.ts", "-o", "out.json"]).timeout(4 * TEST_TIMEOUT).run();
-        let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+        let report = project.workspace.read_json("out.json");
         let result = &report["results"][0];
         assert_eq!(result["failure"]["kind"], "test_error", "{output}");
         assert_eq!(result["failure"]["message"], "the test makes more than 10000 checks");
@@ -330,7 +330,7 @@ fn after_hooks_run_when_run_is_cancelled() {
     assert_eq!(output.code, 130, "{output}");
     assert!(crate::common::exists(&project.workspace, "cleaned-up"), "{output}");
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let report = project.workspace.read_json("out.json");
     assert_eq!(report["results"][0]["failure"]["kind"], "cancelled");
 }
 

@@ -428,8 +428,7 @@ turns: [{ user: hi, assert: { text: { must_match: 'said${T}' } } }]
     // Variables of the environment are known before the run.
     let suite = "name: a\nturns: [{ user: hi, assert: { tools: { require: [{ name: a, args_match: { id: '^${ENV.EMPTY}' } }] } } }]\n";
     let project = Project::with_agent(&agent).suite("a", suite);
-    let output = project.command(&["test"]).env("EMPTY", "").run();
-    assert!(output.code == 2 && output.stderr.contains("variable `ENV.EMPTY` is empty"), "{output}");
+    project.command(&["test"]).env("EMPTY", "").run().assert_stderr(2, &["variable `ENV.EMPTY` is empty"]);
 }
 
 /// The condition would compare the argument with the whole list.

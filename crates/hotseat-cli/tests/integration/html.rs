@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::bank_client;
 use crate::common::{Project, echo_agent};
 use crate::mcp::BANK;
 
@@ -92,7 +93,7 @@ fn page_contains_report_and_events() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", SUITE);
     project.hotseat(&["test", "-o", "r.json", "-o", "pages/r.html", "--parallel", "1"]).assert_code(1);
-    let report: Value = serde_json::from_str(&project.workspace.read("r.json")).expect("JSON");
+    let report = project.workspace.read_json("r.json");
     let page = ReportPage::from_report(&project, "pages/r.html");
 
     assert_eq!(page.data["run"]["summary"], report["summary"]);
@@ -144,7 +145,7 @@ fn page_escapes_untrusted_content() {
     let project = Project::with_agent(&agent).file("a.test.jsonl", &suite.to_string());
     project.hotseat(&["test", "-o", "r.html", "-o", "r.json"]).assert_code(1);
     let page = ReportPage::from_report(&project, "r.html");
-    let report: Value = serde_json::from_str(&project.workspace.read("r.json")).expect("JSON");
+    let report = project.workspace.read_json("r.json");
 
     assert_eq!(page.data["case-0"]["result"], report["results"][0]);
     assert_eq!(page.data["rows"][0]["name"], HOSTILE);
@@ -199,7 +200,7 @@ fn page_hides_internals_of_embedded_agents() {
 #[test]
 fn page_has_one_item_for_a_call_that_agent_and_server_show() {
     let agent = FakeAgent::with_run(|run, request| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let bank = bank_client(request);
         let run = run.reasoning("I pay.");
         // The client adds a key to the arguments.
         let sent = json!({"amount": 5.0, "order_id": "o-1", "key": "k"});

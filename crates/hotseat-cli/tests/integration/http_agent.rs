@@ -8,6 +8,7 @@ use hotseat_testkit::completions::ChatCompletion;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ReplyStep};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::http_agent;
 use crate::common::{Project, TestRun, unreachable_address};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
@@ -36,9 +37,7 @@ fn run_with_answer(map: &str, answer: Value) -> TestRun {
 
 #[test]
 fn template_substitution_keeps_types() {
-    let server = FakeAgent::start(|request| {
-        FakeReply::json(200, &json!({"reply": format!("answer {}", request.index + 1)}))
-    });
+    let server = http_agent(|request| format!("answer {}", request.index + 1));
     let more = "
   headers: { X-Session: 's-{{conversation_id}}', Authorization: 'Bearer ${ENV.KEY}' }
   body:
@@ -174,7 +173,7 @@ fn template_places_history_attachments_and_options() {
 
 #[test]
 fn rejects_input_without_template_placeholder() {
-    let server = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "fine"})));
+    let server = http_agent(|_| "fine");
     let plain = "  body: { m: '{{message}}', c: '{{options.connector}}' }\n  map: { reply: $.reply }\n";
     for (case, words, help) in [
         (
@@ -226,7 +225,7 @@ fn rejects_input_without_template_placeholder() {
 /// A template that names a member of an option drops the others.
 #[test]
 fn refuses_members_of_options_that_the_template_drops() {
-    let server = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "fine"})));
+    let server = http_agent(|_| "fine");
     let body = "  body: { m: '{{message}}', mode: '{{options.mode.name}}', first: '{{options.list.0}}' }\n  map: { reply: $.reply }\n";
     for (options, dropped) in [
         (json!({"mode": {"name": "fast", "level": 3}}), &["mode.level"][..]),
@@ -282,7 +281,7 @@ fn carries_server_assigned_id() {
     assert_eq!(sent, [json!(null), json!(41), json!(41), json!("42")]);
     assert_eq!(server.requests()[1].json()["text"], "id 41");
 
-    let forgets = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "one"})));
+    let forgets = http_agent(|_| "one");
     let tested = project(&forgets, more).suite("a", suite).test(&[]);
     tested.assert_failed(1, "protocol_error", "`map.conversation_id` ($.session.id) selects nothing");
 }
@@ -1118,11 +1117,10 @@ fn rejects_invalid_settings_before_sending() {
     }
     let suite = "name: a\nstate: {}\nturns: [{ user: hello }]\n";
     let target = "target: { type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}' }\n";
-    let output = Project::with_config(target).suite("a", suite).hotseat(&["test"]);
-    assert!(
-        output.code == 2 && output.stderr.contains("sets `state`, which its agent does not support"),
-        "{output}"
-    );
+    Project::with_config(target)
+        .suite("a", suite)
+        .hotseat(&["test"])
+        .assert_stderr(2, &["sets `state`, which its agent does not support"]);
 }
 
 #[test]
@@ -1152,9 +1150,9 @@ fn an_answer_that_is_not_http_is_an_answer() {
 #[test]
 fn redacts_secrets_in_templates() {
     let secret = "k-0123456789";
-    let server = FakeAgent::start(|request| {
+    let server = http_agent(|request| {
         let header = request.header("authorization").unwrap_or_default().to_string();
-        FakeReply::json(200, &json!({"reply": format!("I was sent {header}")}))
+        format!("I was sent {header}")
     });
     let more = format!("  headers: {{ Authorization: 'Bearer ${{ENV.PLAIN}}' }}\n{SIMPLE}");
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: impossible } }\n";

@@ -202,7 +202,7 @@ fn late_keys_answer_no_other_case() {
     running.wait_for_stdout("second, turn 2");
     running.type_line("250, please");
     let output = running.wait();
-    assert!(output.code == 0 && output.stdout.contains("PASSED"), "{output}");
+    output.assert_stdout(0, &["PASSED"]);
     let said = agent.user_texts();
     assert_eq!(said, ["A dinner", "A dinner", "250, please"], "{output}");
 }
@@ -261,7 +261,7 @@ fn human_answer_times_out() {
     let running = held.command(&["test", "-o", "out.json"]).terminal(80).timeout(TEST_TIMEOUT).spawn();
     let output = running.wait();
     assert_eq!(output.code, 0, "{output}");
-    let report: Value = serde_json::from_str(&held.workspace.read("out.json")).unwrap();
+    let report = held.workspace.read_json("out.json");
     assert_eq!(
         report["results"][0]["skip_reason"],
         "Agent awaiting input, no next turn defined (no input was typed in time)"

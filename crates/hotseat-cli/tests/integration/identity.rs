@@ -1,7 +1,8 @@
 //! User identity: flags, cases and context files, and the requests that carry it.
+use crate::common::http_agents::http_agent;
 use crate::common::{Project, echo_agent};
+use hotseat_testkit::FakeAgent;
 use hotseat_testkit::completions::ChatCompletion;
-use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
@@ -20,7 +21,7 @@ fn context() -> Value {
 }
 
 fn http_server() -> FakeAgent {
-    FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "fine"})))
+    http_agent(|_| "fine")
 }
 
 /// A project whose agent receives all identity fields.
@@ -117,7 +118,7 @@ fn warns_if_flag_overrides_file() {
     let project = http_project(&server).suite("a", HELLO).file("ctx.json", &context().to_string());
     let output = project.hotseat(&["test", "--ctx", "ctx.json", "-u", "ann", "--locale", "de-de"]);
     let note = "note: -u ann overrides `authorized.user_id` of --ctx (file-user)";
-    assert!(output.code == 0 && output.stderr.contains(note), "{output}");
+    output.assert_stderr(0, &[note]);
     assert!(!output.stderr.contains("--locale"), "they agree: {output}");
 }
 
@@ -206,11 +207,10 @@ fn chat_completions_sends_explicit_user() {
     let body = server.requests()[2].json();
     assert_eq!((&body["user"], &body["team"]), (&json!("mary"), &json!("nurses")));
     // A case with identity that its agent cannot receive is rejected.
-    let output = target("{}").suite("a", MARY).hotseat(&["test"]);
-    assert!(
-        output.code == 2 && output.stderr.contains("this case sets `team`, which its agent does not support"),
-        "{output}"
-    );
+    target("{}")
+        .suite("a", MARY)
+        .hotseat(&["test"])
+        .assert_stderr(2, &["this case sets `team`, which its agent does not support"]);
     assert_eq!(server.requests().len(), 3);
 }
 
@@ -282,8 +282,10 @@ fn rejects_invalid_context_file_with_location() {
         let output = project.hotseat(&["test", "--ctx", "ctx.json"]);
         assert!(output.code == 2 && output.stderr.contains(words), "{words}: {output}");
     }
-    let output = http_project(&server).suite("a", HELLO).hotseat(&["test", "--ctx", "nothing.json"]);
-    assert!(output.code == 2 && output.stderr.contains("cannot read --ctx nothing.json"), "{output}");
+    http_project(&server)
+        .suite("a", HELLO)
+        .hotseat(&["test", "--ctx", "nothing.json"])
+        .assert_stderr(2, &["cannot read --ctx nothing.json"]);
     for flag in ["-u", "-t", "--locale", "-c"] {
         let output = http_project(&server).suite("a", HELLO).hotseat(&["test", flag, ""]);
         assert_eq!(output.code, 2, "{flag}: {output}");
@@ -308,8 +310,7 @@ fn later_attempts_have_their_own_chat_id() {
 
 #[test]
 fn redacts_context_file_secrets() {
-    let server =
-        FakeAgent::start(|request| FakeReply::json(200, &json!({"reply": request.json().to_string()})));
+    let server = http_agent(|request| request.json().to_string());
     let file = json!({"metadata": {
         "api_token": "plain-0123456789",
         "from": "${ENV.MY_PASSWORD}",

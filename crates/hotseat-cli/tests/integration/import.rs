@@ -385,10 +385,9 @@ fn a_list_with_a_number_that_is_too_large_is_skipped() {
     let good = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
     let text = r#"[{"role": "user", "content": "a", "n": 1e999}]"#;
     let project = Project::empty().file("a.jsonl", &format!("{good}\n{text}\n{good}\n"));
-    let output = run_import(&project, &["a.jsonl", "-o", "out"]);
-    assert!(output.code == 2 && output.stderr.contains("a.jsonl:2:40\n"), "{output}");
-    let output = run_import(&project, &["a.jsonl", "-o", "out", "--skip-invalid"]);
-    assert!(output.code == 0 && output.stdout.contains("1 conversation omitted as invalid"), "{output}");
+    run_import(&project, &["a.jsonl", "-o", "out"]).assert_stderr(2, &["a.jsonl:2:40\n"]);
+    run_import(&project, &["a.jsonl", "-o", "out", "--skip-invalid"])
+        .assert_stdout(0, &["1 conversation omitted as invalid"]);
     // The ids are those of the file.
     let written = project.workspace.read("out/a.test.jsonl");
     assert!(written.contains("conversation-1") && written.contains("conversation-3"), "{written}");
@@ -444,7 +443,7 @@ fn never_skips_unreadable_input() {
 fn truncates_long_error_lists() {
     let project = Project::empty().file("a.jsonl", &"7\n".repeat(50));
     let output = run_import(&project, &["a.jsonl", "-o", "out"]);
-    assert!(output.code == 2 && output.stderr.contains("… and 30 mistakes more"), "{output}");
+    output.assert_stderr(2, &["… and 30 mistakes more"]);
     assert_eq!(output.stderr.matches("this is not a conversation").count(), 20);
 }
 
@@ -452,8 +451,7 @@ fn truncates_long_error_lists() {
 fn keeps_existing_suite() {
     let project =
         Project::empty().file("a.json", &refund_conversation().to_string()).file("out/a.test.jsonl", "mine");
-    let output = run_import(&project, &["a.json", "-o", "out"]);
-    assert!(output.code == 2 && output.stderr.contains("out/a.test.jsonl already exists"), "{output}");
+    run_import(&project, &["a.json", "-o", "out"]).assert_stderr(2, &["out/a.test.jsonl already exists"]);
     assert_eq!(project.workspace.read("out/a.test.jsonl"), "mine");
     assert_eq!(run_import(&project, &["a.json", "-o", "out", "--force"]).code, 0);
     replay(&project, "out/a.test.jsonl").assert_all_passed();
@@ -476,12 +474,10 @@ fn keeps_recordings_of_another_import() {
         files
     };
     let before = files();
-    let output = run_import(&project, &["b.json", "-o", "out"]);
-    assert_eq!(output.code, 2, "{output}");
-    for words in ["out/recordings/same--", "records another conversation with the id `same`", "pass --force"]
-    {
-        assert!(output.stderr.contains(words), "{words}: {output}");
-    }
+    run_import(&project, &["b.json", "-o", "out"]).assert_stderr(
+        2,
+        &["out/recordings/same--", "records another conversation with the id `same`", "pass --force"],
+    );
     assert!(files() == before && !project.workspace.path("out/b.test.jsonl").exists());
     assert_eq!(run_import(&project, &["copy.json", "-o", "out"]).code, 0);
     assert_eq!(run_import(&project, &["b.json", "-o", "out", "--cases-only"]).code, 0);

@@ -44,7 +44,7 @@ fn message_prints_only_reply() {
 
     let verbose = project.hotseat(&["test", "-n", "mock", "-i", "hi", "-v", "-o", "out.json"]);
     assert!(verbose.stdout.contains("PASSED"), "{verbose}");
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+    let report = project.workspace.read_json("out.json");
     assert_eq!(report["results"][0]["output"], "You said: hi");
 }
 
@@ -97,9 +97,7 @@ fn rejects_invalid_input_sources() {
         (&["-i", "agents:", "-n", "mock"], "`agents:` does not name an agent, connector or script"),
         (&["-i", "hello", "a.test.yaml"], "cannot be used with"),
     ] {
-        let output = project.hotseat(&[&["test"], args].concat());
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(words), "{words}\n{output}");
+        project.hotseat(&[&["test"], args].concat()).assert_stderr(2, &[words]);
     }
     // The same misspelt path selects nothing, with and without `-i`.
     let project = project.suite("cases", "name: a\nturns: [{ user: hi }]\n");
@@ -111,9 +109,7 @@ fn rejects_invalid_input_sources() {
         (&["-i", "cass.test.yaml"], "did you mean `cases.test.yaml`?"),
         (&["cass.test.yaml"], "did you mean `cases.test.yaml`?"),
     ] {
-        let output = project.hotseat(&[&["test", "-n", "mock"], args].concat());
-        assert_eq!(output.code, 4, "{output}");
-        assert!(output.stderr.contains(words), "{words}\n{output}");
+        project.hotseat(&[&["test", "-n", "mock"], args].concat()).assert_stderr(4, &[words]);
     }
     assert_eq!(agent.requests().len(), 0);
 }
@@ -254,8 +250,7 @@ fn generated_cases_get_no_rights() {
         ("agents:content", "`file://`"),
         ("agents:prompt", "`template`"),
     ] {
-        let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
-        assert!(output.code == 3 && output.stderr.contains(key), "{output}");
+        project.hotseat(&["test", "-i", input, "-n", "mock"]).assert_stderr(3, &[key]);
     }
     let text = project.workspace.read("hotseat.yaml");
     let project = project
@@ -281,13 +276,13 @@ fn generated_cases_are_run() {
         r#"{"cases": [{"id": "G1", "input": "hi", "assert": [{"type": "contains", "value": "hi"}]}]}"#,
     );
     let project = project(&[("mock", agent.url()), ("skipped", skipped.url()), ("few", few.url())]);
-    let output = project.hotseat(&["test", "-i", "agents:skipped", "-n", "mock"]);
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("agents:skipped wrote a case with `skip`"), "{output}");
+    project
+        .hotseat(&["test", "-i", "agents:skipped", "-n", "mock"])
+        .assert_stderr(3, &["agents:skipped wrote a case with `skip`"]);
     assert!(agent.requests().is_empty());
-    let output = project.hotseat(&["test", "-i", "agents:few?count=3", "-n", "mock"]);
-    assert_eq!(output.code, 0, "{output}");
-    assert!(output.stderr.contains("note: agents:few wrote 1 of 3 cases"), "{output}");
+    project
+        .hotseat(&["test", "-i", "agents:few?count=3", "-n", "mock"])
+        .assert_stderr(0, &["note: agents:few wrote 1 of 3 cases"]);
 }
 
 #[test]
@@ -311,13 +306,11 @@ fn failing_generators_end_run() {
         ("agents:nobody", 2, "unknown agent `nobody`"),
         ("connectors:none", 2, "none"),
     ] {
-        let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
-        assert_eq!(output.code, code, "{output}");
-        assert!(output.stderr.contains(words), "{words}\n{output}");
+        project.hotseat(&["test", "-i", input, "-n", "mock"]).assert_stderr(code, &[words]);
     }
-    let without = project.hotseat(&["test", "-i", "agents:prose"]);
-    assert_eq!(without.code, 2, "{without}");
-    assert!(without.stderr.contains("no agent is selected for the generated cases"), "{without}");
+    project
+        .hotseat(&["test", "-i", "agents:prose"])
+        .assert_stderr(2, &["no agent is selected for the generated cases"]);
     assert_eq!((agent.requests().len(), prose.requests().len()), (0, 1));
 }
 
@@ -327,13 +320,13 @@ fn interactive_conversation_can_be_saved() {
     let project = project(&[("mock", agent.url())]);
     let args = ["test", "-i", "-", "-n", "mock", "--interactive", "-o", "out.json", "--save", "saved.jsonl"];
     project.command(&args).stdin("hi\nbye\n").run().assert_code(0);
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+    let report = project.workspace.read_json("out.json");
     let turns = report["results"][0]["turns"].as_array().unwrap();
     let said: Vec<&Value> = turns.iter().map(|turn| &turn["input"]).collect();
     assert_eq!(said, ["hi", "bye"]);
     assert!(turns.iter().all(|turn| turn["input_source"] == "interactive"));
 
-    let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
+    let saved = project.workspace.read_json("saved.jsonl");
     assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "bye"}]));
     let again = project.test(&["-n", "mock", "-i", "saved.jsonl"]);
     again.assert_all_passed();
@@ -347,12 +340,15 @@ fn interactive_conversation_can_be_saved() {
         agent.requests().iter().skip(4).map(|request| request.last_user_text()).collect();
     assert_eq!(texts, ["tell ${ENV.HOME} and ${x}"; 2]);
 
-    let empty = project.command(&["test", "-i", "-", "-n", "mock"]).stdin("").run();
-    assert_eq!(empty.code, 1, "{empty}");
-    assert!(empty.stdout.contains("no initial input") && empty.stdout.contains("give a message"), "{empty}");
-    let forbidden = project.command(&["test", "-i", "-", "-n", "mock", "--skip-interactive"]).run();
-    assert_eq!(forbidden.code, 2, "{forbidden}");
-    assert!(forbidden.stderr.contains("drop one of them"), "{forbidden}");
+    project
+        .command(&["test", "-i", "-", "-n", "mock"])
+        .stdin("")
+        .run()
+        .assert_stdout(1, &["no initial input", "give a message"]);
+    project
+        .command(&["test", "-i", "-", "-n", "mock", "--skip-interactive"])
+        .run()
+        .assert_stderr(2, &["drop one of them"]);
 }
 
 #[test]
@@ -405,7 +401,7 @@ fn cancelled_interactive_conversation_is_saved() {
     running.wait_for_stdout("no new cases");
     running.press_ctrl_c();
     running.wait().assert_code(130);
-    let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
+    let saved = project.workspace.read_json("saved.jsonl");
     assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "bye"}]));
 }
 
@@ -415,10 +411,10 @@ fn saved_cases_replace_no_content() {
     let agent = echo_agent();
     let project = project(&[("mock", agent.url())]).file("edited.jsonl", "{}\n").file("empty.jsonl", "");
     let save = |file| project.command(&["test", "-i", "-", "-n", "mock", "--save", file]).stdin("hi\n").run();
-    let output = save("edited.jsonl");
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("cannot write edited.jsonl: it has content"), "{output}");
-    assert!(output.stderr.contains("choose another name, or delete the file"), "{output}");
+    save("edited.jsonl").assert_stderr(
+        3,
+        &["cannot write edited.jsonl: it has content", "choose another name, or delete the file"],
+    );
     assert_eq!((project.workspace.read("edited.jsonl").as_str(), agent.requests().len()), ("{}\n", 0));
     save("empty.jsonl").assert_code(0);
     assert!(project.workspace.read("empty.jsonl").contains("\"input\":\"hi\""));
@@ -434,7 +430,7 @@ fn saved_case_includes_simulated_turns() {
     let project =
         project(&[("mock", agent.url()), ("user", user.url())]).file("a.test.jsonl", &case.to_string());
     project.hotseat(&["test", "-n", "mock", "--save", "saved.jsonl"]).assert_code(0);
-    let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
+    let saved = project.workspace.read_json("saved.jsonl");
     assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "good bye"}]));
     assert_eq!((&saved["tags"], &saved["checkpoints"]), (&case["tags"], &case["checkpoints"]));
     assert_eq!((saved.get("simulator"), saved.get("input")), (None, None));
@@ -494,8 +490,7 @@ turns: [{ user: 'hi ${scenario.name}', assert: [{ type: satisfy, criteria: polit
         (["a.test.yaml", "b.test.yaml"], "one of these suites has shared settings (`suite`)"),
         (["b.test.yaml", "c_test.ts"], "`c` is a program, which cannot be written as a case"),
     ] {
-        let refused = write(&suites);
-        assert!(refused.code == 2 && refused.stderr.contains(words), "{refused}");
+        write(&suites).assert_stderr(2, &[words]);
     }
 }
 
@@ -508,7 +503,7 @@ fn role_can_write_report() {
     assert_eq!(project.workspace.read("report.md"), "# All is well\n\u{1b}[31mred");
     let told = writer.requests()[0].last_user_json();
     assert_eq!((&told["format"], &told["test_mode"]), (&json!("md"), &json!("reporter")));
-    let own: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+    let own = project.workspace.read_json("out.json");
     assert_eq!(told["report"]["results"][0]["id"], own["results"][0]["id"]);
     assert_eq!(told["report"]["summary"]["passed"], 1);
 
@@ -544,10 +539,10 @@ fn report_exists_if_report_writer_fails() {
     let failing = FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"));
     let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
     let project = project(&[("mock", agent.url()), ("rep", failing.url())]).file("a.test.jsonl", suite);
-    let output = project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md"]);
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("agents:rep wrote no report"), "{output}");
-    let kept: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
+    project
+        .hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md"])
+        .assert_stderr(3, &["agents:rep wrote no report"]);
+    let kept = project.workspace.read_json("report.json");
     assert_eq!(kept["summary"]["passed"], 1);
     // A report that was cut off may lack the failures.
     let cut = FakeAgent::start(|_: &FakeRequest| {
@@ -557,9 +552,9 @@ fn report_exists_if_report_writer_fails() {
         format!("connectors: {{ cut: {{ type: openai, base_url: '{cut}v1', model: m, stream: false }} }}\n");
     let text = project.workspace.read("hotseat.yaml");
     project.workspace.file("hotseat.yaml", &(text + &connector));
-    let output = project.hotseat(&["test", "-n", "mock", "-r", "connectors:cut", "-o", "cut.md"]);
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("its answer was truncated at the length limit"), "{output}");
+    project
+        .hotseat(&["test", "-n", "mock", "-r", "connectors:cut", "-o", "cut.md"])
+        .assert_stderr(3, &["its answer was truncated at the length limit"]);
     assert!(!crate::common::exists(&project.workspace, "cut.md"));
     project.hotseat(&["test", "-n", "mock", "-r", "nobody", "-o", "report.md"]).assert_code(2);
     assert_eq!(agent.requests().len(), 2, "nothing is run for a helper that there is not");

@@ -93,7 +93,7 @@ fn assert_runs_survive_kills(times: u64) {
         let resumed = project.hotseat(&["resume", "last", "--json"]);
         assert_eq!(resumed.code, 1, "{resumed}");
         assert_eq!(verdicts(&self::result_events(&resumed.stdout)), expected_verdicts(), "{resumed}");
-        let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+        let report = project.workspace.read_json("report.json");
         assert_eq!(verdicts(report["results"].as_array().expect("results")), expected_verdicts());
 
         // Finished cases were not repeated, and the store contains one run.
@@ -109,11 +109,7 @@ fn assert_runs_survive_kills(times: u64) {
             let now = all.iter().find(same).expect("it is there");
             assert_eq!(now["started_at"], result["started_at"], "{} was run again", result["id"]);
         }
-        let nothing = project.hotseat(&["resume"]);
-        assert!(
-            nothing.code == 2 && nothing.stderr.contains("is complete: all its cases have ended"),
-            "{nothing}"
-        );
+        project.hotseat(&["resume"]).assert_stderr(2, &["is complete: all its cases have ended"]);
     }
     println!(
         "{times} runs killed, {in_the_middle} of them in the middle; {kept_more} had kept more than they had told"
@@ -154,8 +150,7 @@ fn interrupted_run_resumes() {
         }
         assert!(begun.elapsed() < TEST_TIMEOUT, "{listed}");
     }
-    let busy = project.hotseat(&["resume"]);
-    assert!(busy.code == 2 && busy.stderr.contains("is still running in another process"), "{busy}");
+    project.hotseat(&["resume"]).assert_stderr(2, &["is still running in another process"]);
     running.interrupt();
     running.wait_for_stdout("no new cases");
     agent.release("open");
@@ -164,7 +159,7 @@ fn interrupted_run_resumes() {
     assert!(listed.stdout.contains("2 of 3 (interrupted)"), "{listed}");
 
     project.hotseat(&["resume", "-o", "out.json"]).assert_code(0);
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    let report = project.workspace.read_json("out.json");
     assert_eq!(
         (&report["summary"]["total"], &report["summary"]["passed"]),
         (&Value::from(3), &Value::from(3))
@@ -277,7 +272,7 @@ fn pending_retry_is_resumed() {
     assert!(xml.contains(r#"<property name="failed_attempt_1" value="failed: "#), "{xml}");
     assert!(xml.contains(r#"tests="2" skipped="1" failures="0" errors="1""#), "{xml}");
     assert_eq!(project.hotseat(&["show", "last", "-o", "stopped.json"]).code, 0);
-    let stopped: Value = serde_json::from_str(&project.workspace.read("stopped.json")).expect("a report");
+    let stopped = project.workspace.read_json("stopped.json");
     assert_eq!(stopped["results"][0]["status"], "skipped", "the retry may have passed: {stopped:#}");
     let reason = &stopped["results"][0]["skip_reason"];
     assert_eq!(reason, "retry 1 not run: the run was interrupted", "{stopped:#}");
@@ -285,7 +280,7 @@ fn pending_retry_is_resumed() {
     let there = project.hotseat(&["runs", "--store", "there.hotseat"]);
     assert!(there.stdout.contains("(interrupted)"), "what was written into a file knows it too: {there}");
     project.hotseat(&["resume", "-o", "out.json"]).assert_code(1);
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    let report = project.workspace.read_json("out.json");
     assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
     assert_eq!(agent.requests().len(), 2, "the first attempt is kept");
 }
@@ -319,11 +314,11 @@ fn ended_attempts_of_an_interrupted_case_count() {
         running.wait();
         agent.release("open");
         assert_eq!(project.hotseat(&["show", "last", "-o", "killed.json"]).code, 0);
-        let killed: Value = serde_json::from_str(&project.workspace.read("killed.json")).expect("a report");
+        let killed = project.workspace.read_json("killed.json");
         assert_eq!(killed["summary"]["interrupted"], true, "{killed:#}");
         let before = agent.requests().len();
         let resumed = project.hotseat(&["resume", "-o", "out.json"]);
-        let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+        let report = project.workspace.read_json("out.json");
         let result = &report["results"][0];
         assert_eq!(result["status"], status, "{options:?}: {resumed}");
         let made = result["run_details"].as_array().or(result["attempts"].as_array()).map_or(0, Vec::len);

@@ -163,7 +163,7 @@ const HOSTILE_KINDS: [(&str, &[(&str, &str)]); 10] = [
 /// words of its own.
 #[cfg(target_os = "linux")]
 fn durations(project: &Project, output: &hotseat_testkit::ProgramOutput) -> Vec<f64> {
-    let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+    let report = project.workspace.read_json("report.json");
     let results = report["results"].as_array().expect("a list of results");
     let (mut durations, mut unexpected) = (Vec::new(), Vec::new());
     for result in results {

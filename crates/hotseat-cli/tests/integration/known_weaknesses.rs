@@ -67,8 +67,10 @@ fn assertions_work_under_every_name_and_location() {
         (json!({"id": "a", "input": "hi", "assert": "contains"}), "assert"),
         (json!({"id": "a", "input": "hi", "asserts": wrong}), "did you mean"),
     ] {
-        let output = Project::with_agent(&agent).file("a.test.jsonl", &case.to_string()).hotseat(&["test"]);
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        Project::with_agent(&agent)
+            .file("a.test.jsonl", &case.to_string())
+            .hotseat(&["test"])
+            .assert_stderr(2, &[words]);
     }
 }
 

@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use hotseat_testkit::{SpawnedProgram, checkout};
-use serde_json::Value;
 
 use crate::common::{Lifeline, Project, TEST_TIMEOUT, echo_agent, exists, unreachable_address};
 
@@ -47,7 +46,7 @@ fn sighup_stops_run_gracefully() {
     running.wait_for_stdout("no new cases");
     project.workspace.file("go", "");
     running.wait().assert_code(130);
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let report = project.workspace.read_json("out.json");
     assert_eq!(report["results"][0]["status"], "passed", "{report:#}");
     assert_eq!(
         report["metadata"]["interrupted"].as_bool().or(report["summary"]["interrupted"].as_bool()),

@@ -99,7 +99,7 @@ fn a_run_that_was_killed_under_a_hostile_agent_is_resumed_to_its_verdicts() {
         is_killed.store(true, Ordering::SeqCst);
         let resumed = project.hotseat(&["resume", "last", "-o", "report.json"]);
         assert_eq!(resumed.code, i32::from(status == "failed"), "{name}: {resumed}");
-        let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+        let report = project.workspace.read_json("report.json");
         let statuses: Vec<&Value> =
             report["results"].as_array().expect("results").iter().map(|result| &result["status"]).collect();
         assert_eq!(statuses, ["passed", status, "passed"], "{name}: {resumed}");
@@ -235,12 +235,7 @@ fn flooding_projects(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAge
 const LIMITS: &str = "limits:\n  turn: { bytes: 100000, calls: 50, events: 100000 }\n";
 
 fn assert_limited(name: &str, tested: &TestRun, limit: &str) {
-    let failure = tested.failure("a");
-    assert_eq!(
-        (&failure["kind"], &failure["fault"]),
-        (&json!("limit"), &json!("agent")),
-        "{name}: {failure:#}"
-    );
+    let failure = tested.assert_fault("a", "limit", "agent");
     let message = failure["message"].as_str().unwrap_or_default();
     assert!(message.contains(&format!("`limits.{limit}`")), "{name}: {message}");
     assert_eq!(tested.output.code, 1, "{name}: {}", tested.output);

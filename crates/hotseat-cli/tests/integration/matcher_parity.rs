@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hotseat::dsl::Harness;
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
 use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
@@ -414,17 +414,7 @@ struct Recorded {
 }
 
 fn harness(project: &Project, report: &str) -> Harness {
-    Harness {
-        arguments: ["-o", report, "--quiet"].map(str::to_string).to_vec(),
-        context: HarnessContext {
-            environment: Arc::default(),
-            folder: project.workspace.path("."),
-            color: false,
-            width: 100,
-            output: HarnessOutput::captured(),
-        },
-        file: "matcher_parity.rs",
-    }
+    project.harness("matcher_parity.rs", &["-o", report, "--quiet"]).0
 }
 
 #[track_caller]
@@ -434,13 +424,13 @@ fn run_front_ends(data: &str, typescript: &str, rust: impl FnOnce(&mut Group)) -
     let [of_data, of_typescript] = ["a.test.yaml", "a_test.ts"].map(|suite| {
         // Hundreds of checks with one judge each are slow on a busy machine.
         let output = project.command(&["test", "-o", "report.json", suite]).timeout(4 * TEST_TIMEOUT).run();
-        let report: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
+        let report = project.workspace.read_json("report.json");
         (output, report)
     });
     let code = harness(&project, "rust.json").run(rust);
     let codes = (of_data.0.code, of_typescript.0.code);
     assert_eq!(codes, (i32::from(code), i32::from(code)), "{}\n{}", of_data.0, of_typescript.0);
-    let rust: Value = serde_json::from_str(&project.workspace.read("rust.json")).unwrap();
+    let rust = project.workspace.read_json("rust.json");
     let results = |report: &Value| {
         let mut results = report["results"].as_array().unwrap().clone();
         results.sort_by_key(|result| title(result).to_string());
@@ -794,7 +784,7 @@ fn empty_assertions_are_rejected_everywhere() {
         }
     });
     assert_eq!(code, 1);
-    let of_rust: Value = serde_json::from_str(&project.workspace.read("rust.json")).unwrap();
+    let of_rust = project.workspace.read_json("rust.json");
     for (number, (_, typescript_of, rust)) in refused.iter().enumerate() {
         for (report, written) in [(&of_typescript.report, *typescript_of), (&of_rust, rust.written)] {
             let results = report["results"].as_array().unwrap();

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace, post};
+use hotseat_testkit::{FakeAgent, McpClient, TestWorkspace, post};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::{asked_text, bank_client, bank_target, http_agent, http_target};
 use crate::common::typescript::IMPORTS;
 use crate::common::{HOTSEAT, Project, TestRun, unreachable_address};
 use crate::mcp_command::ServedMcp;
@@ -28,11 +29,7 @@ pub const BANK: &str = "mcp:
 
 /// A plain HTTP agent, whose protocol shows no tool calls. It does what the user says with the server in its header.
 pub fn plain_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
-        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
-        FakeReply::json(200, &json!({"reply": act(&bank, &text)}))
-    })
+    http_agent(|request| act(&bank_client(request), &asked_text(request)))
 }
 
 /// Does what the user says, and tells the outcome.
@@ -67,15 +64,9 @@ fn act(bank: &McpClient, text: &str) -> String {
     }
 }
 
-pub fn plain_target(agent: &FakeAgent) -> String {
-    format!(
-        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n"
-    )
-}
-
 /// A project with the bank and a plain agent.
 pub fn bank_project(agent: &FakeAgent, suite: &str) -> Project {
-    Project::with_config(&(plain_target(agent) + BANK)).suite("a", suite)
+    Project::with_config(&(bank_target(agent) + BANK)).suite("a", suite)
 }
 
 fn run(suite: &str) -> TestRun {
@@ -118,7 +109,7 @@ assert: [{ type: tool_sequence, calls: [{ name: charge_card, server: bank }, cha
 
 /// Runs a case whose agent calls find_charge with these arguments, written as they are.
 fn run_with_arguments(arguments: &'static str, suite: &str) -> TestRun {
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = http_agent(move |request| {
         let address = request.header("x-bank").expect("the address of the bank");
         let version = r#""_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}"#;
         let body = format!(
@@ -131,7 +122,7 @@ fn run_with_arguments(arguments: &'static str, suite: &str) -> TestRun {
             ("Mcp-Name", "find_charge"),
         ];
         let answer = post(address, &headers, &body).expect("an answer");
-        FakeReply::json(200, &json!({"reply": answer.body}))
+        answer.body
     });
     bank_project(&agent, suite).test(&[])
 }
@@ -159,11 +150,11 @@ fn arguments_with_half_of_a_surrogate_pair_are_a_call() {
 /// A client that encodes its arguments twice: no single argument is known.
 #[test]
 fn a_text_as_arguments_decides_nothing() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+    let agent = http_agent(|request| {
+        let bank = bank_client(request);
         let arguments = json!({"order_id": "o-9"}).to_string();
         let found = bank.call("find_charge", &json!(arguments));
-        FakeReply::json(200, &json!({"reply": format!("{found:?}")}))
+        format!("{found:?}")
     });
     let suite = "name: a
 turns: [{ user: find, assert: { tools: { forbid_calls: [{ name: find_charge, args_match: { order_id: o-9 } }] } } }]
@@ -348,8 +339,8 @@ fn mistakes_are_reported_before_anything_is_contacted() {
 
 #[test]
 fn assertions_about_calls_that_nothing_shows_are_refused() {
-    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
-    let target = plain_target(&agent).replace("  headers: { x-bank: '${MCP.bank.url}' }\n", "");
+    let agent = http_agent(|_| "Hello.");
+    let target = http_target(&agent, "");
     for assertion in [
         "tools: { forbid: [charge_card] }",
         "budget: { max_tool_calls: 1 }",
@@ -383,7 +374,7 @@ fn assertions_about_calls_that_nothing_shows_are_refused() {
     let graph = "topic('start', {}); topic('paid', { triggers: [{ onToolCall: 'charge_crad' }] });
 it('a', { classifyTopics: 'triggers' }, () => { expectConversationTo({ start: 'paid', paid: null }); user.says('hi'); });";
     for (config, words) in
-        [(target.clone(), "the agent's calls are not visible"), (plain_target(&agent) + BANK, words)]
+        [(target.clone(), "the agent's calls are not visible"), (bank_target(&agent) + BANK, words)]
     {
         let project = Project::with_config(&config).file("a_test.ts", &format!("{IMPORTS}\n{graph}\n"));
         project.test(&[]).assert_failure("a", "test_error", &[words]);
@@ -397,8 +388,8 @@ it('a', { classifyTopics: 'triggers' }, () => { expectConversationTo({ start: 'p
 /// A list of calls that nothing shows is not an empty list.
 #[test]
 fn scripts_cannot_read_calls_that_nothing_shows() {
-    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
-    let target = plain_target(&agent).replace("  headers: { x-bank: '${MCP.bank.url}' }\n", "");
+    let agent = http_agent(|_| "Hello.");
+    let target = http_target(&agent, "");
     let reads = [
         "conversation.allToolCalls.length",
         "conversation.hasToolCall('x')",
@@ -470,8 +461,8 @@ it('not called', () => {{ user.says('hi'); expect(agent).toCallTool('charge_card
 /// Functions that decide a check see that nothing shows calls, or has shown them so far; a condition sees no calls so far.
 #[test]
 fn functions_that_check_cannot_read_calls_that_nothing_shows() {
-    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
-    let services = plain_target(&agent);
+    let agent = http_agent(|_| "Hello.");
+    let services = bank_target(&agent);
     let hidden = services.replace("  headers: { x-bank: '${MCP.bank.url}' }\n", "");
     let functions = "export const none = (output, input, expected, context) => context.tool_calls.length === 0;
 export const noneInTurn = (turn) => turn.tool_calls.every((call) => call.name !== 'pay');
@@ -730,7 +721,7 @@ fn a_sweep_shows_what_the_agent_does_after_each_fault() {
 /// An agent may do the work again at another server. The same name there is the same work.
 #[test]
 fn a_sweep_sees_the_same_tool_at_other_servers() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = http_agent(|request| {
         let pay = |server: &str| {
             let server = McpClient::new(request.header(server).expect("the address of a server"));
             server.call("charge_card", &json!({"order_id": "o-1"}))
@@ -739,10 +730,9 @@ fn a_sweep_sees_the_same_tool_at_other_servers() {
             true => pay("x-bank").and(pay("x-other")),
             false => pay("x-bank").or_else(|_| pay("x-other")),
         };
-        let reply = paid.map_or("not paid", |_| "paid");
-        FakeReply::json(200, &json!({"reply": reply}))
+        paid.map_or("not paid", |_| "paid")
     });
-    let target = plain_target(&agent);
+    let target = bank_target(&agent);
     let target =
         target.replace("x-bank: '${MCP.bank.url}'", "x-bank: '${MCP.bank.url}', x-other: '${MCP.other.url}'");
     let mock = "{ type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] }";
@@ -768,19 +758,19 @@ fn a_sweep_sees_the_same_tool_at_other_servers() {
 /// The same number of effects is not the same work.
 #[test]
 fn a_sweep_compares_the_arguments_of_effects() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+    let agent = http_agent(|request| {
+        let bank = bank_client(request);
         let charge = |order: &str| bank.call("charge_card", &json!({"order_id": order}));
         for order in ["o-1", "o-2"] {
             // After a failure it charges the wrong order.
             let _ = charge(order).or_else(|_| charge("o-1"));
         }
-        FakeReply::json(200, &json!({"reply": "Both are paid."}))
+        "Both are paid."
     });
     let mock =
         "mcp: { bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] } }\n";
     let project =
-        Project::with_config(&(plain_target(&agent) + mock)).suite("a", "name: a\nturns: [{ user: pay }]\n");
+        Project::with_config(&(bank_target(&agent) + mock)).suite("a", "name: a\nturns: [{ user: pay }]\n");
     let run = project.test(&["--faults", "sweep", "--fault-kinds", "is_error"]);
     let expected = ["a: charge_card 1 is_error: called_again 1", "a: charge_card 2 is_error: acted_twice 1"];
     assert_eq!(swept(&run), expected, "{}", run.output);
@@ -788,17 +778,17 @@ fn a_sweep_compares_the_arguments_of_effects() {
 
 #[test]
 fn a_sweep_says_how_many_calls_got_no_fault() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+    let agent = http_agent(|request| {
+        let bank = bank_client(request);
         for order in 0..203 {
             let _ = bank.call("charge_card", &json!({"order_id": format!("o-{order}")}));
         }
-        FakeReply::json(200, &json!({"reply": "All are paid."}))
+        "All are paid."
     });
     let mock =
         "mcp: { bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] } }\n";
     let project =
-        Project::with_config(&(plain_target(&agent) + mock)).suite("a", "name: a\nturns: [{ user: pay }]\n");
+        Project::with_config(&(bank_target(&agent) + mock)).suite("a", "name: a\nturns: [{ user: pay }]\n");
     let run = project.test(&["--faults", "sweep", "--fault-kinds", "delay", "--fault-limit", "1"]);
     assert_eq!(run.report["fault_sweep"]["calls_left_out"], 3, "{}", run.output);
     let words = "3 calls after the first 200 of a case got no fault";
@@ -833,8 +823,7 @@ turns: [{ user: naive o-1 }]
         (&["--fault-limit", "5"][..], "--faults"),
         (&["--faults", "sweep", "--fault-kinds", "lost"][..], "lost_answer"),
     ] {
-        let refused = project.hotseat(&[&["test"], arguments].concat());
-        assert!(refused.code == 2 && refused.stderr.contains(words), "{refused}");
+        project.hotseat(&[&["test"], arguments].concat()).assert_stderr(2, &[words]);
     }
 }
 
@@ -908,7 +897,7 @@ turns: [{ user: pay o-3 }, { user: pay o-4, assert: { text: { must_match: 'charg
         served.bridge_address("bank")
     );
     for upstream in [by_url, by_command] {
-        let config = format!("{}mcp: {{ bank: {{ type: proxy, {upstream} }} }}\n", plain_target(&agent));
+        let config = format!("{}mcp: {{ bank: {{ type: proxy, {upstream} }} }}\n", bank_target(&agent));
         let run = Project::with_config(&config).suite("a", suite).test(&[]);
         run.assert_all_passed();
         let made = calls(&run, "paid twice");
@@ -922,7 +911,7 @@ fn a_tool_that_a_proxied_server_does_not_list_is_an_error_of_the_test() {
     let served = served_bank(&workspace);
     let config = format!(
         "{}mcp: {{ bank: {{ type: proxy, command: ['{HOTSEAT}', mcp, bank], env: {{ HOTSEAT_MCP: '{}' }} }} }}\n",
-        plain_target(&agent),
+        bank_target(&agent),
         served.bridge_address("bank")
     );
     let suite = "name: fault
@@ -981,7 +970,7 @@ turns: [{ user: list }, { user: pay o-1, assert: { text: { must_match: 'charged 
 name: b
 turns: [{ user: pay o-3, assert: { text: { must_match: 'charged o-3' } } }]
 ";
-    let config = |bank: &str| format!("{}mcp: {{ bank: {bank} }}\n", plain_target(&agent));
+    let config = |bank: &str| format!("{}mcp: {{ bank: {bank} }}\n", bank_target(&agent));
     let proxy = format!("{{ type: proxy, url: '{}', record: recordings/bank.mcp.jsonl }}", served.url);
     let project = Project::with_config(&config(&proxy)).suite("a", suite);
     let recorded = project.test(&[]);
@@ -1020,9 +1009,9 @@ turns: [{ user: pay o-3, assert: { text: { must_match: 'charged o-3' } } }]
 fn a_call_after_the_end_of_a_turn_is_an_error() {
     let address: Arc<Mutex<String>> = Arc::default();
     let known = address.clone();
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = http_agent(move |request| {
         *known.lock().unwrap() = request.header("x-bank").expect("the address of the bank").to_string();
-        FakeReply::json(200, &json!({"reply": "Hello."}))
+        "Hello."
     });
     // The judge is asked after the turn. It plays the part of an agent that goes on working.
     let known = address.clone();
@@ -1031,7 +1020,7 @@ fn a_call_after_the_end_of_a_turn_is_an_error() {
         let answer = json!({"satisfied": true, "reasoning": "It is."}).to_string();
         run.text(&answer).finished()
     });
-    let target = plain_target(&agent);
+    let target = bank_target(&agent);
     let judged =
         format!("{target}agents: {{ judge: {{ endpoint: '{judge}' }} }}\njudge: agents:judge\n{BANK}");
     let suite = "name: a\nturns: [{ user: hi, assert: [{ type: satisfy, criteria: It is kind }] }]\n";
@@ -1045,14 +1034,13 @@ fn a_call_after_the_end_of_a_turn_is_an_error() {
 #[test]
 fn a_conversation_that_is_over_refuses_calls() {
     let first: Arc<Mutex<Option<String>>> = Arc::default();
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = http_agent(move |request| {
         let address = request.header("x-bank").expect("the address of the bank").to_string();
         let first = first.lock().unwrap().get_or_insert_with(|| address.clone()).clone();
-        let reply = match first == address {
+        match first == address {
             true => "Hello.".to_string(),
             false => act(&McpClient::new(&first), "pay o-1"),
-        };
-        FakeReply::json(200, &json!({"reply": reply}))
+        }
     });
     let suite = "name: a\nturns: [{ user: hi }]\n---\nname: b\nturns: [{ user: hi, assert: { text: { must_match: 'not paid' } } }]\n";
     let run = bank_project(&agent, suite).test(&["--parallel", "1"]);
@@ -1062,9 +1050,9 @@ fn a_conversation_that_is_over_refuses_calls() {
 
 #[test]
 fn hooks_receive_addresses_and_set_answers() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = http_agent(|request| {
         let bank = McpClient::new(request.json()["bank"].as_str().expect("the address of the bank"));
-        FakeReply::json(200, &json!({"reply": act(&bank, "pay o-1")}))
+        act(&bank, "pay o-1")
     });
     let target = format!(
         "target:\n  type: http\n  endpoint: {agent}\n  body: {{ message: '{{{{message}}}}', bank: '{{{{forwardedProps.bank}}}}' }}\n  map: {{ reply: $.reply }}\n"
@@ -1200,8 +1188,8 @@ fn a_replay_has_the_calls_and_faults_of_its_recording() {
 /// The server refuses it, and no turn is left that could fail.
 #[test]
 fn a_call_after_the_last_turn_is_a_warning_of_the_run() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+    let agent = http_agent(|request| {
+        let bank = bank_client(request);
         let pause = std::time::Duration::from_millis(200);
         match request.json()["text"].as_str() {
             Some("late") => {
@@ -1213,7 +1201,7 @@ fn a_call_after_the_last_turn_is_a_warning_of_the_run() {
             }
             _ => std::thread::sleep(5 * pause),
         }
-        FakeReply::json(200, &json!({"reply": "Done."}))
+        "Done."
     });
     let suite = "name: a\nturns: [{ user: late, assert: { tools: { forbid: [find_charge] } } }]\n---\nname: b\nturns: [{ user: wait }]\n";
     let run = bank_project(&agent, suite).test(&["--parallel", "1"]);
@@ -1237,26 +1225,21 @@ fn an_answer_that_clients_refuse_is_an_error_before_the_run() {
         )
     };
     let suite = "name: a\nturns: [{ user: careful o-1 }]\n";
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
-        FakeReply::json(200, &json!({"reply": format!("{:?}", bank.call("find_charge", &json!({})))}))
-    });
+    let agent = http_agent(|request| format!("{:?}", bank_client(request).call("find_charge", &json!({}))));
     let project = |answer: &str| {
         let functions = "export const find = () => ({ content: { found: 'yes' } });";
-        let config = plain_target(&agent) + &tool(answer);
+        let config = bank_target(&agent) + &tool(answer);
         Project::with_config(&config).file("src/bank.ts", functions).suite("a", suite)
     };
     for (answer, problem) in [
         ("{ content: found it }", "it has no structured content"),
         ("{ content: { found: 'yes' } }", "/found: \"yes\" is not of type"),
     ] {
-        let refused = project(answer).hotseat(&["test"]);
-        assert_eq!(refused.code, 2, "{refused}");
-        for words in ["clients would refuse this answer", problem, "answers: [{ content: "] {
-            assert!(refused.stderr.contains(words), "{refused}");
-        }
+        project(answer)
+            .hotseat(&["test"])
+            .assert_stderr(2, &["clients would refuse this answer", problem, "answers: [{ content: "]);
     }
-    let config = plain_target(&agent) + &tool("{ error: no }").replace("type: boolean", "type: bool");
+    let config = bank_target(&agent) + &tool("{ error: no }").replace("type: boolean", "type: bool");
     Project::with_config(&config)
         .suite("a", suite)
         .hotseat(&["test"])
@@ -1281,6 +1264,5 @@ turns: [{ user: 'Use ${MCP.bank.url}, please', assert: { text: { must_match: Hel
     project.hotseat(&["recheck", "last"]).assert_code(0);
     project.test(&["-n", "replay:rec"]).assert_all_passed();
     let project = project.suite("a", &suite.replace("please", "now"));
-    let changed = project.hotseat(&["recheck", "last"]);
-    assert!(changed.code == 1 && changed.stdout.contains("the input of the case has changed"), "{changed}");
+    project.hotseat(&["recheck", "last"]).assert_stdout(1, &["the input of the case has changed"]);
 }

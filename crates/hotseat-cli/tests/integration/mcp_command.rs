@@ -111,9 +111,10 @@ fn mistakes_in_a_mock_are_refused() {
         let at = format!("wrong.json:{place}\n");
         assert!(output.stderr.contains(&at) && output.stderr.contains(words), "{place}: {output}");
     }
-    assert!(output.code == 2 && output.stderr.contains("4 |     {\"name\": \"a\", \"answr\""), "{output}");
-    let output = workspace.run(HOTSEAT, &["mcp", "serve", "bank.json", "--record", "kept.mcp.jsonl"]);
-    assert!(output.code == 2 && output.stderr.contains("--record needs a server"), "{output}");
+    output.assert_stderr(2, &["4 |     {\"name\": \"a\", \"answr\""]);
+    workspace
+        .run(HOTSEAT, &["mcp", "serve", "bank.json", "--record", "kept.mcp.jsonl"])
+        .assert_stderr(2, &["--record needs a server"]);
     assert_eq!(workspace.read("kept.mcp.jsonl"), "kept");
 }
 
@@ -171,7 +172,7 @@ fn only_a_recording_is_replaced_and_only_by_exchanges() {
     ] {
         let output = workspace.run(HOTSEAT, arguments);
         let words = "notes.jsonl would be replaced: line 1: this is no recording of MCP traffic";
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        output.assert_stderr(2, &[words]);
         assert_eq!(workspace.read("notes.jsonl"), "my notes\n");
     }
     let recorded = record_calls(&workspace, "bank.mcp.jsonl", 1);
@@ -180,7 +181,7 @@ fn only_a_recording_is_replaced_and_only_by_exchanges() {
     assert!(first.contains("charged A1"), "{first}");
     let empty = record_calls(&workspace, "bank.mcp.jsonl", 0);
     let words = "no request was recorded, so bank.mcp.jsonl was not written";
-    assert!(empty.code == 0 && empty.stderr.contains(words), "{empty}");
+    empty.assert_stderr(0, &[words]);
     assert_eq!(workspace.read("bank.mcp.jsonl"), first);
     record_calls(&workspace, "bank.mcp.jsonl", 2).assert_code(0);
     assert_eq!(workspace.read("bank.mcp.jsonl").matches("charged A1").count(), 2);

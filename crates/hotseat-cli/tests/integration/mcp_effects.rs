@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace};
+use hotseat_testkit::{FakeAgent, McpClient, TestWorkspace};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::{asked_text, bank_client, http_agent};
 use crate::common::{HOTSEAT, Project, TestRun};
 use crate::mcp_command::ServedMcp;
 
@@ -16,9 +17,9 @@ const BANK: &str = "mcp: { bank: { type: mock, tools: [{ name: charge_card, answ
 /// Calls the tool with each of the arguments that the user lists. `impatient` gives the first call up, and `listing` lists the
 /// tools before.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
-        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+    http_agent(|request| {
+        let bank = bank_client(request);
+        let text = asked_text(request);
         let (manner, calls) = text.split_once(' ').expect("a manner and arguments");
         let calls: Vec<Value> = serde_json::from_str(calls).expect("a list of arguments");
         if manner == "listing" {
@@ -31,7 +32,7 @@ fn agent() -> FakeAgent {
             };
             format!("{:?}", client.call("charge_card", arguments))
         });
-        FakeReply::json(200, &json!({"reply": answers.collect::<Vec<_>>().join(" ")}))
+        answers.collect::<Vec<_>>().join(" ")
     })
 }
 
@@ -97,9 +98,9 @@ for line in sys.stdin:
 
 #[test]
 fn a_call_with_a_task_has_the_result_of_the_task() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
-        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+    let agent = http_agent(|request| {
+        let bank = bank_client(request);
+        let text = asked_text(request);
         for order in text.split(' ') {
             let task = bank.call_once("charge_card", &json!({"order_id": order}), &Default::default());
             let task = task.expect("a task")["task"]["taskId"].clone();
@@ -107,7 +108,7 @@ fn a_call_with_a_task_has_the_result_of_the_task() {
                 bank.request("tasks/result", json!({"taskId": task, "_meta": {}}), None).expect("a result");
             }
         }
-        FakeReply::json(200, &json!({"reply": "done"}))
+        "done"
     });
     let effects = "{ type: idempotent, tool: charge_card, key: order_id }";
     let case = |orders: &str, check: &str| {
@@ -183,20 +184,20 @@ fn a_key_says_which_calls_after_a_fault_are_retries() {
         assert_eq!(tested.case(name)["status"], "passed", "{name}: {}", tested.output);
     }
     tested.assert_failure("no key", "assertion", &["a call has no argument order_id"]);
-    let lone =
-        project(&agent(), BANK, &case("a", "[]", "forbid: [refund], key: order_id")).hotseat(&["test"]);
-    assert!(lone.code == 2 && lone.stderr.contains("`key` needs `max_retries`"), "{lone}");
+    project(&agent(), BANK, &case("a", "[]", "forbid: [refund], key: order_id"))
+        .hotseat(&["test"])
+        .assert_stderr(2, &["`key` needs `max_retries`"]);
 }
 
 #[test]
 fn a_retry_at_another_server_is_a_retry() {
     let servers = "mcp:\n  bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: ok }] }] }\n  spare: { type: mock, tools: [{ name: charge_card, answers: [{ content: ok }] }] }\n";
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = http_agent(|request| {
         let call = |server: &str| {
             let client = McpClient::new(request.header(server).expect("an address"));
             format!("{:?}", client.call("charge_card", &json!({"order_id": "o-1"})))
         };
-        FakeReply::json(200, &json!({"reply": format!("{} {}", call("x-bank"), call("x-spare"))}))
+        format!("{} {}", call("x-bank"), call("x-spare"))
     });
     let config = format!(
         "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ x-bank: '${{MCP.bank.url}}', x-spare: '${{MCP.spare.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n{servers}"

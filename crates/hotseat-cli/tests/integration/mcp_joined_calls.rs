@@ -4,9 +4,10 @@ use std::thread;
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::ChatCompletion;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::bank_client;
 use crate::common::{Project, TestRun};
 use crate::mcp::{BANK, calls};
 
@@ -28,10 +29,6 @@ const BANK_HEADER: &str = "  headers: { x-bank: '${MCP.bank.url}' }\n";
 
 fn agui_target(agent: &FakeAgent) -> String {
     format!("target:\n  endpoint: {agent}\n{BANK_HEADER}")
-}
-
-fn bank(request: &FakeRequest) -> McpClient {
-    McpClient::new(request.header("x-bank").expect("the address of the bank"))
 }
 
 /// Runs a case whose turn has `count` calls of charge_card, each seen by the agent and the server.
@@ -66,7 +63,7 @@ fn results(run: &TestRun) -> Vec<String> {
 #[test]
 fn a_call_that_the_agent_reports_and_the_server_sees_is_one_call() {
     let agent = FakeAgent::with_run(|run, request| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let bank = bank_client(request);
         let arguments = json!({"amount": 5.0, "order_id": "o-1"});
         let result = bank.call("charge_card", &arguments).expect("an answer");
         run.tool("c1", "mcp__bank__charge_card", &arguments, Some(result)).text("Paid.").finished()
@@ -127,7 +124,7 @@ it('called', () => {
 fn scripts_know_the_names_of_tools_of_servers() {
     let agent = FakeAgent::with_run(|run, request| {
         let arguments = json!({"amount": 5, "order_id": "o-1"});
-        let result = bank(request).call("charge_card", &arguments).expect("an answer");
+        let result = bank_client(request).call("charge_card", &arguments).expect("an answer");
         run.tool("c1", "mcp__bank__charge_card", &arguments, Some(result)).text("Paid.").finished()
     });
     let test = "import { it, user, expect, agent, conversation } from 'hotseat';
@@ -160,7 +157,7 @@ fn a_reported_result_that_the_server_did_not_answer_is_noted() {
     let notes = |reported: Value| {
         let agent = FakeAgent::with_run(move |run, request| {
             let arguments = json!({"order_id": "o-1", "amount": 5});
-            bank(request).call("charge_card", &arguments).expect("an answer");
+            bank_client(request).call("charge_card", &arguments).expect("an answer");
             run.tool("c1", "charge_card", &arguments, Some(reported.clone())).text("Paid.").finished()
         });
         let suite = "name: a\nturns: [{ user: pay, assert: { budget: { max_tool_calls: 1 } } }]\n";
@@ -183,7 +180,7 @@ fn a_reported_result_that_the_server_did_not_answer_is_noted() {
 #[test]
 fn a_call_whose_arguments_are_unknown_has_those_of_the_server() {
     let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = bank(request);
+        let bank = bank_client(request);
         let pay = |order: &str| bank.call("charge_card", &json!({"order_id": order})).expect("an answer");
         let results = ["o-2", "o-1"].map(pay);
         let calls = results.map(|result| json!({"name": "charge_card", "took_ms": 5, "result": result}));
@@ -201,7 +198,7 @@ fn a_call_whose_arguments_are_unknown_has_those_of_the_server() {
 fn parallel_calls_of_one_tool_are_joined_by_their_arguments() {
     let orders = ["o-1", "o-2", "o-1", "o-3"];
     let agent = FakeAgent::with_run(move |run, request| {
-        let bank = bank(request);
+        let bank = bank_client(request);
         thread::scope(|scope| {
             for order in orders {
                 let bank = &bank;
@@ -231,7 +228,7 @@ fn parallel_calls_of_one_tool_are_joined_by_their_arguments() {
 #[test]
 fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
     let agent = FakeAgent::with_run(|run, request| {
-        let bank = bank(request);
+        let bank = bank_client(request);
         // The calls reach the server in another order than the agent reports them.
         for id in ["c", "a", "b"] {
             let meta = json!({"progressToken": "a", "example/toolCallId": id});
@@ -251,7 +248,7 @@ fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
 #[test]
 fn ids_that_the_agent_uses_again_are_joined_in_order() {
     let agent = FakeAgent::with_run(|run, request| {
-        let bank = bank(request);
+        let bank = bank_client(request);
         let pay = |run: FakeRun, order: &str| {
             let arguments = json!({"order_id": order});
             let result = bank.call_with_meta("charge_card", &arguments, json!({"toolCallId": "call_0"}));
@@ -270,7 +267,7 @@ fn ids_that_the_agent_uses_again_are_joined_in_order() {
 fn defaults_within_arguments_are_those_of_one_call() {
     let agent = FakeAgent::with_run(|run, request| {
         let received = json!({"order_id": "o-1", "guest": {"name": "a", "age": null}, "items": [{"sku": 1.0, "count": 1}]});
-        let result = bank(request).call("charge_card", &received).expect("an answer");
+        let result = bank_client(request).call("charge_card", &received).expect("an answer");
         let reported = json!({"order_id": "o-1", "guest": {"name": "a"}, "items": [{"sku": 1}]});
         run.tool("c1", "charge_card", &reported, Some(result)).text("Paid.").finished()
     });
@@ -282,7 +279,7 @@ fn defaults_within_arguments_are_those_of_one_call() {
 #[test]
 fn an_id_of_the_agent_is_not_that_of_a_call_at_a_server() {
     let agent = FakeAgent::with_run(|run, request| {
-        bank(request).call("charge_card", &json!({"order_id": "o-1"})).expect("an answer");
+        bank_client(request).call("charge_card", &json!({"order_id": "o-1"})).expect("an answer");
         run.tool("mcp-1", "lookup", &json!({}), Some(json!("charge refused"))).text("Paid.").finished()
     });
     let suite = "name: a
@@ -299,7 +296,7 @@ assert:
 #[test]
 fn calls_of_a_chat_agent_are_joined() {
     let agent = FakeAgent::start(|request: &FakeRequest| -> FakeReply {
-        let bank = bank(request);
+        let bank = bank_client(request);
         for (id, order) in [("b", "o-2"), ("c", "o-1"), ("a", "o-1")] {
             let meta = json!({"tool_call_id": id});
             bank.call_with_meta("charge_card", &json!({"order_id": order}), meta).expect("an answer");
@@ -320,7 +317,7 @@ fn calls_of_a_chat_agent_are_joined() {
 #[test]
 fn a_lost_answer_of_one_of_two_equal_calls_is_a_call_more() {
     let agent = FakeAgent::with_run(|run, request| {
-        let bank = bank(request);
+        let bank = bank_client(request);
         for id in ["a", "b"] {
             let arguments = json!({"order_id": "o-1"});
             let meta = json!({"toolCallId": id});
@@ -356,7 +353,7 @@ fn joined_calls_are_in_the_order_in_which_the_server_saw_them() {
         let made: Vec<&str> = text.split(' ').collect();
         let mut results = Vec::new();
         for tool in &made {
-            results.push(bank(request).call(tool, &json!({})));
+            results.push(bank_client(request).call(tool, &json!({})));
             thread::sleep(std::time::Duration::from_millis(20));
         }
         for (tool, result) in made.iter().zip(results).rev() {

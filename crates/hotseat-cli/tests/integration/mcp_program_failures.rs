@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ProgramOutput};
 use serde_json::json;
 
+use crate::common::http_agents::{bank_target, http_agent};
 use crate::common::{HOTSEAT, Project, TestRun};
-use crate::mcp::{BANK, plain_agent, plain_target};
+use crate::mcp::{BANK, plain_agent};
 
 /// A server that prints a secret and a control character, and ends when it is asked.
 const DYING: &str = "import os, sys
@@ -20,7 +21,7 @@ const SECRET: &str = "bank-secret-7311";
 
 fn run(proxy: &str, user: &str) -> TestRun {
     let agent = plain_agent();
-    let config = format!("{}mcp: {{ bank: {{ type: proxy, {proxy} }} }}\n", plain_target(&agent));
+    let config = format!("{}mcp: {{ bank: {{ type: proxy, {proxy} }} }}\n", bank_target(&agent));
     let suite = format!("name: a\nturns: [{{ user: {user} }}]\n");
     let project = Project::with_config(&config).file("bank.py", DYING).suite("a", &suite);
     project.test_in(&[("BANK_TOKEN", SECRET)], &[])
@@ -76,7 +77,7 @@ fn a_program_whose_message_answers_no_request_is_an_error_of_the_test() {
         let agent = plain_agent();
         let config = format!(
             "{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n",
-            plain_target(&agent)
+            bank_target(&agent)
         );
         let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
         let run = Project::with_config(&config).file("bank.py", &program).suite("a", suite).test(&[]);
@@ -103,7 +104,7 @@ for line in sys.stdin:
 fn a_program_may_answer_notifications() {
     let agent = plain_agent();
     let config =
-        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", plain_target(&agent));
+        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", bank_target(&agent));
     let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
     let run = Project::with_config(&config).file("bank.py", ANSWERS_EVERYTHING).suite("a", suite).test(&[]);
     assert_eq!(run.count("passed"), 1, "{}", run.output);
@@ -113,7 +114,7 @@ fn a_program_may_answer_notifications() {
 fn run_program(answer: &str, turn: &str) -> TestRun {
     let agent = plain_agent();
     let config =
-        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", plain_target(&agent));
+        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", bank_target(&agent));
     let program = ANSWERS_EVERYTHING
         .replace("        answer['result'] = {'content': [{'type': 'text', 'text': 'charged'}]}\n", answer);
     let suite = format!("name: a\nturns: [{{ user: pay o-1{turn} }}]\n");
@@ -177,7 +178,7 @@ fn a_timeout_says_that_a_server_of_the_test_had_not_answered() {
     let agent = plain_agent();
     let suite =
         "name: a\nfaults: [{ tool: charge_card, do: timeout }]\nturns: [{ user: pay o-1, timeout: 500ms }]\n";
-    let run = Project::with_config(&(plain_target(&agent) + BANK)).suite("a", suite).test(&[]);
+    let run = Project::with_config(&(bank_target(&agent) + BANK)).suite("a", suite).test(&[]);
     run.assert_failure("a", "timeout", &["the turn timed out after 500 ms"]);
     assert!(!run.failure("a").to_string().contains(words), "{}", run.output);
 }
@@ -198,7 +199,7 @@ fn a_second_answer_to_one_request_is_an_error_of_the_test() {
         FakeReply::sse().event(answer(request)).event(answer(request))
     });
     let agent = plain_agent();
-    let config = format!("{}mcp: {{ bank: {{ type: proxy, url: '{server}' }} }}\n", plain_target(&agent));
+    let config = format!("{}mcp: {{ bank: {{ type: proxy, url: '{server}' }} }}\n", bank_target(&agent));
     let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
     let run = Project::with_config(&config).suite("a", suite).test(&[]);
     let words = "MCP server `bank` failed: the proxied server answered a request twice";
@@ -225,7 +226,7 @@ fn run_at_url(settings: &str, reply: impl Fn() -> FakeReply + Send + Sync + 'sta
     let agent = plain_agent();
     let url = server.url();
     let config =
-        format!("{}mcp: {{ bank: {{ type: proxy, url: '{url}'{settings} }} }}\n", plain_target(&agent));
+        format!("{}mcp: {{ bank: {{ type: proxy, url: '{url}'{settings} }} }}\n", bank_target(&agent));
     let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
     Project::with_config(&config).suite("a", suite).test_in(&[("BANK_TOKEN", SECRET)], &[])
 }
@@ -332,14 +333,14 @@ fn a_call_without_a_handshake_is_visible() {
         let result = json!({"content": [{"type": "text", "text": "charged"}]});
         FakeReply::json(200, &json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}))
     });
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = http_agent(|request| {
         let url = request.header("x-bank").expect("the address of the bank");
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "charge_card", "arguments": {}}});
         let headers = [("accept", "application/json, text/event-stream")];
         let answer = hotseat_testkit::post(url, &headers, &call.to_string()).expect("an answer");
-        FakeReply::json(200, &json!({"reply": answer.body}))
+        answer.body
     });
-    let config = format!("{}mcp: {{ bank: {{ type: proxy, url: '{bank}' }} }}\n", plain_target(&agent));
+    let config = format!("{}mcp: {{ bank: {{ type: proxy, url: '{bank}' }} }}\n", bank_target(&agent));
     let suite = |check: &str| {
         format!("name: a\nturns: [{{ user: pay, assert: {{ tools: {{ {check}: [charge_card] }} }} }}]\n")
     };
@@ -355,7 +356,7 @@ fn a_call_without_a_handshake_is_visible() {
 fn endless_ignored_lines_end_their_conversation_only() {
     let endless = "        while True: print('debug ' * 2000)\n";
     let agent = plain_agent();
-    let config = format!("{}{BANK}", plain_target(&agent));
+    let config = format!("{}{BANK}", bank_target(&agent));
     let program = ANSWERS_EVERYTHING
         .replace("        answer['result'] = {'content': [{'type': 'text', 'text': 'charged'}]}\n", endless);
     let bad = "name: bad\nmcp: { bank: { type: proxy, command: [python3, bank.py] } }\nturns: [{ user: pay o-1 }]\n";
@@ -388,7 +389,7 @@ for line in sys.stdin:
     let agent = plain_agent();
     let proxy = "mcp: { bank: { type: proxy, command: [python3, bank.py] } }\n";
     let suite = "name: a\nturns: [{ user: pay o-1 }, { user: pay o-2 }]\n";
-    let config = plain_target(&agent) + proxy;
+    let config = bank_target(&agent) + proxy;
     let run = Project::with_config(&config).file("bank.py", PRINTING).suite("a", suite).test(&[]);
     run.assert_all_passed();
     let report = run.report.to_string();

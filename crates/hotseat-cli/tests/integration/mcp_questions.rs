@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace};
+use hotseat_testkit::{FakeAgent, TestWorkspace};
 use serde_json::{Map, Value, json};
 
+use crate::common::http_agents::{asked_text, bank_client, bank_target, http_agent};
 use crate::common::{HOTSEAT, Project, TestRun};
-use crate::mcp::{calls, plain_target};
+use crate::mcp::calls;
 use crate::mcp_command::ServedMcp;
 
 const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
@@ -30,37 +31,28 @@ export const charge = (args: { order_id: string }, { inputs, number }: { inputs:
   inputs.confirm.ok ? { content: { charged: args.order_id, inputs, number } } : { error: 'not confirmed' };
 ";
 
-fn client(request: &FakeRequest) -> McpClient {
-    McpClient::new(request.header("x-bank").expect("the address of the bank"))
-}
-
-fn text(request: &FakeRequest) -> String {
-    request.json()["text"].as_str().unwrap_or_default().to_string()
-}
-
 /// Calls `charge_card` with a client of the revision that the user names, which responds with the rest of the text.
 fn asked_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let text = text(request);
+    http_agent(|request| {
+        let text = asked_text(request);
         let (revision, response) = text.split_once(' ').expect("a revision and a response");
         let response: Value = serde_json::from_str(response).expect("JSON");
         let note = json!({"action": "accept", "content": {}});
         let client = match response.is_null() {
-            true => client(request),
-            false => client(request).responding(&[("Charge the card?", response), ("Any note?", note)]),
+            true => bank_client(request),
+            false => bank_client(request).responding(&[("Charge the card?", response), ("Any note?", note)]),
         };
         let client =
             if revision == REVISIONS[1] { client.with_session().expect("a session") } else { client };
-        let reply = match client.call("charge_card", &json!({"order_id": "o-1"})) {
+        match client.call("charge_card", &json!({"order_id": "o-1"})) {
             Ok(value) => format!("done {value}"),
             Err(words) => format!("failed: {words}"),
-        };
-        FakeReply::json(200, &json!({"reply": reply}))
+        }
     })
 }
 
 fn project(agent: &FakeAgent, suite: &str) -> Project {
-    Project::with_config(&(plain_target(agent) + BANK)).file("src/bank.ts", FUNCTIONS).suite("a", suite)
+    Project::with_config(&(bank_target(agent) + BANK)).file("src/bank.ts", FUNCTIONS).suite("a", suite)
 }
 
 fn run(suite: &str) -> TestRun {
@@ -147,11 +139,11 @@ fn a_client_that_cannot_ask_its_user_gets_an_error() {
 /// Tells the question to the user of the agent, and calls again in the next turn.
 fn patient_agent() -> FakeAgent {
     let state = Arc::new(Mutex::new(Value::Null));
-    FakeAgent::start(move |request: &FakeRequest| {
-        let client = client(request).responding(&[("Charge the card?", json!({}))]);
+    http_agent(move |request| {
+        let client = bank_client(request).responding(&[("Charge the card?", json!({}))]);
         let mut state = state.lock().expect("the state");
         let mut more = Map::new();
-        if text(request) == "yes" {
+        if asked_text(request) == "yes" {
             let responses = json!({
                 "confirm": {"action": "accept", "content": {"ok": true}},
                 "note": {"action": "accept"},
@@ -162,7 +154,7 @@ fn patient_agent() -> FakeAgent {
         let result = client.call_once("charge_card", &json!({"order_id": "o-1"}), &more).expect("a result");
         *state = result["requestState"].clone();
         let question = result["inputRequests"]["confirm"]["params"]["message"].as_str();
-        FakeReply::json(200, &json!({"reply": question.unwrap_or("Paid.")}))
+        question.unwrap_or("Paid.").to_string()
     })
 }
 
@@ -193,8 +185,8 @@ assert:
 
 #[test]
 fn an_agent_that_repeats_its_responses_after_a_lost_answer_pays_twice() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let client = client(request).responding(&[("Charge the card?", json!({}))]);
+    let agent = http_agent(|request| {
+        let client = bank_client(request).responding(&[("Charge the card?", json!({}))]);
         let call =
             |more: &Map<String, Value>| client.call_once("charge_card", &json!({"order_id": "o-1"}), more);
         let asked = call(&Map::new()).expect("a question");
@@ -205,7 +197,7 @@ fn an_agent_that_repeats_its_responses_after_a_lost_answer_pays_twice() {
             ("requestState".to_string(), asked["requestState"].clone()),
         ]);
         let paid = call(&more).or_else(|_| call(&more)).expect("an answer");
-        FakeReply::json(200, &json!({"reply": format!("Paid {paid}")}))
+        format!("Paid {paid}")
     });
     let suite = "name: a
 faults: [{ tool: charge_card, do: lost_answer }]
@@ -245,7 +237,7 @@ fn a_replayed_server_asks_what_the_recorded_one_asked() {
     );
     let agent = asked_agent();
     let tested = |servers: &str, response: &Value, recorded: &str| {
-        let project = Project::with_config(&(plain_target(&agent) + servers));
+        let project = Project::with_config(&(bank_target(&agent) + servers));
         let suite = case(REVISIONS[1], response, "^done");
         let project = project.file("bank.mcp.jsonl", recorded).suite("a", &suite);
         (project.test(&[]), project.workspace.read("bank.mcp.jsonl"))
@@ -273,10 +265,13 @@ fn a_replayed_server_asks_what_the_recorded_one_asked() {
 
 /// Listens for changes, logs in, and lists the tools before and after.
 fn listing_agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let client = client(request);
-        let client =
-            if text(request) == REVISIONS[1] { client.with_session().expect("a session") } else { client };
+    http_agent(|request| {
+        let client = bank_client(request);
+        let client = if asked_text(request) == REVISIONS[1] {
+            client.with_session().expect("a session")
+        } else {
+            client
+        };
         let mut changes = client.listen().expect("a stream");
         let before = client.tools().expect("tools");
         let early = client.call("pay", &json!({})).expect_err("not offered");
@@ -284,7 +279,7 @@ fn listing_agent() -> FakeAgent {
         let changed = changes.next_message().expect("a change")["method"].clone();
         let reply =
             format!("{before:?} {early} {changed} {:?} {:?}", client.tools(), client.call("pay", &json!({})));
-        FakeReply::json(200, &json!({"reply": reply}))
+        reply
     })
 }
 
@@ -306,7 +301,7 @@ fn a_tool_is_offered_after_another_one_took_effect() {
         )
     };
     let suite = REVISIONS.map(case).concat();
-    let run = Project::with_config(&(plain_target(&agent) + servers)).suite("a", &suite).test(&["-v"]);
+    let run = Project::with_config(&(bank_target(&agent) + servers)).suite("a", &suite).test(&["-v"]);
     run.assert_all_passed();
     let note = "MCP server `bank` offers `pay` only after `login` took effect";
     assert!(run.output.stdout.contains(note), "{}", run.output);
@@ -363,12 +358,12 @@ for line in sys.stdin:
 
 #[test]
 fn a_ping_is_no_question() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = client(request).with_session().expect("a session");
-        FakeReply::json(200, &json!({"reply": bank.call("charge", &json!({})).expect("an answer")}))
+    let agent = http_agent(|request| {
+        let bank = bank_client(request).with_session().expect("a session");
+        bank.call("charge", &json!({})).expect("an answer")
     });
     let config =
-        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", plain_target(&agent));
+        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", bank_target(&agent));
     let suite = "name: a\nturns: [{ user: pay, assert: [{ type: contains, value: charged }] }]\n";
     let run = Project::with_config(&config).file("bank.py", PINGING).suite("a", suite).test(&[]);
     run.assert_all_passed();

@@ -1,10 +1,11 @@
 //! Results of proxied MCP servers, in all forms that the protocol allows.
 
-use hotseat_testkit::{FakeAgent, McpClient};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
+use crate::common::http_agents::{bank_client, bank_target};
 use crate::common::{Project, TestRun};
-use crate::mcp::{calls, plain_agent, plain_target};
+use crate::mcp::{calls, plain_agent};
 
 /// A server that answers each order with the result of this name in `results.json`.
 const SERVER: &str = "import json, sys
@@ -25,7 +26,7 @@ for line in sys.stdin:
 fn run_results(results: &[(&str, Value, &str)]) -> TestRun {
     let agent = plain_agent();
     let config =
-        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", plain_target(&agent));
+        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", bank_target(&agent));
     let suites = results.iter().map(|(name, _, asserted)| {
         format!("name: {name}\nturns: [{{ user: pay {name}, assert: {asserted} }}]\n")
     });
@@ -148,7 +149,7 @@ fn assertions_see_all_that_the_agent_receives() {
 fn a_reported_part_of_an_answer_is_no_other_result() {
     let notes = |answered: Value, reported: Value| {
         let agent = FakeAgent::with_run(move |run, request| {
-            let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+            let bank = bank_client(request);
             let arguments = json!({"order_id": "a"});
             bank.call("charge_card", &arguments).expect("an answer");
             run.tool("c1", "charge_card", &arguments, Some(reported.clone())).text("Paid.").finished()

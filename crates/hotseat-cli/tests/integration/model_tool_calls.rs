@@ -7,6 +7,9 @@ use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply, text_r
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, post, post_within};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::{
+    MODEL_HEADER, asked_text, bank_client, bank_target, http_agent, http_target, model_client, model_target,
+};
 use crate::common::{Project, TEST_TIMEOUT, TestRun};
 
 /// A model that refunds an order with a tool before it answers.
@@ -28,7 +31,7 @@ fn case(name: &str, text: &str, asserts: &str) -> String {
 /// An agent that carries out the calls of its model, and shows only its answer.
 fn agent() -> FakeAgent {
     FakeAgent::start(|request: &FakeRequest| {
-        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+        let text = asked_text(request);
         let Some(address) = request.header("x-model") else {
             return FakeReply::json(200, &json!({"reply": "Hi."}));
         };
@@ -68,17 +71,9 @@ fn converse(model: &ModelClient, text: &str, tool: impl Fn(&Value) -> Value) -> 
     panic!("the model calls tools without end")
 }
 
-fn target(agent: &FakeAgent, headers: &str) -> String {
-    format!(
-        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ {headers} }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n"
-    )
-}
-
-const MODEL_HEADER: &str = "x-model: '${MODELS.main.url}'";
-
 fn run(models: &str, suite: &str) -> TestRun {
     let agent = agent();
-    Project::with_config(&(target(&agent, MODEL_HEADER) + models)).suite("a", suite).test(&[])
+    Project::with_config(&(model_target(&agent) + models)).suite("a", suite).test(&[])
 }
 
 #[track_caller]
@@ -122,8 +117,9 @@ fn scripts_see_calls_once_the_agent_uses_a_model() {
     });
     it('none', () => { user.says('hello'); expect(conversation.allToolCalls.length).toBe(0); });\n";
     let agent = agent();
-    let project =
-        |headers: &str| Project::with_config(&(target(&agent, headers) + REFUNDS)).file("a_test.ts", script);
+    let project = |headers: &str| {
+        Project::with_config(&(http_target(&agent, headers) + REFUNDS)).file("a_test.ts", script)
+    };
     project(MODEL_HEADER).test(&[]).assert_all_passed();
     let tested = project("").test(&[]);
     for case in ["seen", "none"] {
@@ -161,11 +157,11 @@ fn calls_of_relayed_and_replayed_models_are_seen() {
     let suite = format!(
         "name: a\nturns:\n  - {{ user: order o-7, assert: {asserts} }}\n  - {{ user: order o-7, assert: {asserts} }}\n"
     );
-    let recorded = Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite);
+    let recorded = Project::with_config(&(model_target(&agent) + &relayed)).suite("a", &suite);
     recorded.test(&[]).assert_all_passed();
     let recording = std::fs::read_to_string(recorded.workspace.path("main.jsonl")).unwrap();
     drop(provider);
-    let project = Project::with_config(&(target(&agent, MODEL_HEADER) + replayed));
+    let project = Project::with_config(&(model_target(&agent) + replayed));
     project.suite("a", &suite).file("main.jsonl", &recording).test(&[]).assert_all_passed();
 }
 
@@ -177,17 +173,17 @@ fn run_relayed(paths: &'static str, provider: &FakeAgent) -> TestRun {
 
 /// Runs a case as [`run_relayed`] does, with these assertions.
 fn run_relayed_with(paths: &'static str, provider: &FakeAgent, asserts: &str) -> TestRun {
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
+    let agent = http_agent(move |request| {
         let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "hello"}]});
         for path in paths.split(' ') {
             let url = format!("{}/{path}", request.header("x-model").expect("the address of the model"));
             let _ = post_within(Duration::from_millis(300), &url, &[], &body.to_string());
         }
-        FakeReply::json(200, &json!({"reply": "Done."}))
+        "Done."
     });
     let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}' }} }}\n");
     let suite = case("a", "hello", asserts);
-    Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
+    Project::with_config(&(model_target(&agent) + &relayed)).suite("a", &suite).test(&[])
 }
 
 /// A call of `refund` in a chat completion.
@@ -263,8 +259,8 @@ fn a_provider_that_breaks_its_protocol_hides_the_calls() {
 /// Frameworks can carry out a tool before they ask the model.
 #[test]
 fn calls_that_no_model_decided_on_are_noted() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+    let agent = http_agent(|request| {
+        let model = model_client(request);
         let call = |id: &str, tool: &str| json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": {"name": tool, "arguments": "{}"}}]});
         let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "done"});
         let user = json!({"role": "user", "content": "hello"});
@@ -276,12 +272,11 @@ fn calls_that_no_model_decided_on_are_noted() {
         for _ in 0..2 {
             model.call(&messages, &["refund"]).expect("a reply");
         }
-        FakeReply::json(200, &json!({"reply": "Done."}))
+        "Done."
     });
     let asserts = "{ tools: { forbid: [delete] } }";
     let suite = case("forced", "forced", asserts) + "---\n" + &case("example", "example", asserts);
-    let config =
-        target(&agent, MODEL_HEADER) + "models: { main: { rules: [{ use: always, reply: Hi. }] } }\n";
+    let config = model_target(&agent) + "models: { main: { rules: [{ use: always, reply: Hi. }] } }\n";
     let run = Project::with_config(&config).suite("a", &suite).test(&[]);
     let notes = run.case("forced")["turns"][0]["notes"].to_string();
     for tool in ["`lookup` (`c1`)", "`delete` (`c2`)"] {
@@ -408,15 +403,15 @@ fn a_reply_for_which_the_agent_does_not_wait_hides_its_calls() {
     let run = |tools: &'static [&'static str]| {
         let provider = Arc::new(FakeAgent::start(|_: &FakeRequest| FakeReply::never()));
         let asked = provider.clone();
-        let agent = FakeAgent::start(move |request: &FakeRequest| {
-            let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let agent = http_agent(move |request| {
+            let model = model_client(request);
             std::thread::spawn(move || model.call(&[json!({"role": "user", "content": "hello"})], tools));
             asked.wait_for_requests(1, TEST_TIMEOUT);
-            FakeReply::json(200, &json!({"reply": "Done."}))
+            "Done."
         });
         let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}' }} }}\n");
         let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
-        Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
+        Project::with_config(&(model_target(&agent) + &relayed)).suite("a", &suite).test(&[])
     };
     let words = ["the agent's tool calls are not visible: ", "the turn ended before the model replied"];
     run(&["refund"]).assert_failure("a", "test_error", &words);
@@ -433,7 +428,7 @@ fn a_call_in_a_broken_reply_counts_once_the_agent_sends_its_result() {
             false => ChatCompletion::new().text("Done.").finish("stop").streamed(),
         }
     });
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = http_agent(|request| {
         let url =
             format!("{}/chat/completions", request.header("x-model").expect("the address of the model"));
         let mut messages = vec![json!({"role": "user", "content": "hello"})];
@@ -446,12 +441,12 @@ fn a_call_in_a_broken_reply_counts_once_the_agent_sends_its_result() {
                 messages.push(json!({"role": "tool", "tool_call_id": "c1", "content": "refunded"}));
             }
         }
-        FakeReply::json(200, &json!({"reply": "Done."}))
+        "Done."
     });
     let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}' }} }}\n");
     let asserts = "{ tools: { forbid: [refund] } }";
     let suite = case("naive", "naive", asserts) + "---\n" + &case("careful", "careful", asserts);
-    let run = Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[]);
+    let run = Project::with_config(&(model_target(&agent) + &relayed)).suite("a", &suite).test(&[]);
     run.assert_failure("naive", "assertion", &["1 call: turn 1: refund({}) → refunded"]);
     assert_eq!(run.case("careful")["status"], "passed", "{:#}", run.case("careful"));
 }
@@ -588,7 +583,7 @@ fn an_agent_that_uses_no_model_has_no_visible_calls() {
 import { it, user, agent, expect } from "hotseat";
 it("in a script", () => { user.says("hello"); expect(agent).not.toCallTool("refund"); });
 "#;
-    let project = Project::with_config(&(target(&agent, "") + REFUNDS))
+    let project = Project::with_config(&(http_target(&agent, "") + REFUNDS))
         .suite("a", &suite.join("---\n"))
         .file("a_test.ts", script);
     let run = project.test(&["a.test.yaml", "a_test.ts"]);
@@ -613,7 +608,7 @@ fn an_agent_that_connects_to_no_server_has_no_visible_calls() {
         "mcp: { bank: { type: mock, tools: [{ name: refund, answers: [{ content: { amount: 42 } }] }] } }\n";
     let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
     let faulty = "---\nname: b\nfaults: [{ tool: refund, do: timeout }]\nturns: [{ user: hello }]\n";
-    let run = Project::with_config(&(target(&agent, "") + bank)).suite("a", &(suite + faulty)).test(&[]);
+    let run = Project::with_config(&(http_target(&agent, "") + bank)).suite("a", &(suite + faulty)).test(&[]);
     assert_unseen(&run, "a");
     let words = "the agent connected to no MCP server of the test; `${MCP.bank.url}` is the address";
     run.assert_failure("b", "test_error", &["fault `timeout` on refund", words]);
@@ -624,7 +619,7 @@ fn a_tool_that_nothing_can_show_is_refused() {
     let agent = agent();
     let bank =
         "mcp: { bank: { type: mock, tools: [{ name: refund, answers: [{ content: { amount: 42 } }] }] } }\n";
-    let config = target(&agent, "x-bank: '${MCP.bank.url}'") + bank;
+    let config = bank_target(&agent) + bank;
     for asserts in [
         "{ tools: { forbid: [refnd] } }",
         "[{ type: tool_called, name: refnd, negate: true }]",
@@ -647,11 +642,9 @@ fn a_tool_that_nothing_can_show_is_refused() {
 import { it, user, agent, expect } from "hotseat";
 it("in a script", () => { user.says("hello"); expect(agent).not.toCallTool("refnd"); });
 "#;
-    let connecting = FakeAgent::start(|request: &FakeRequest| {
-        let tools = McpClient::new(request.header("x-bank").expect("the address of the bank")).tools();
-        FakeReply::json(200, &json!({"reply": format!("I have {}.", tools.expect("tools").join(", "))}))
-    });
-    let config = target(&connecting, "x-bank: '${MCP.bank.url}'") + bank;
+    let connecting =
+        http_agent(|request| format!("I have {}.", bank_client(request).tools().expect("tools").join(", ")));
+    let config = bank_target(&connecting) + bank;
     let run = Project::with_config(&config).file("a_test.ts", script).test(&["a_test.ts"]);
     run.assert_failure("in a script", "test_error", &["no MCP server of the test has a tool `refnd`"]);
 }
@@ -664,7 +657,8 @@ fn a_call_that_the_model_and_an_mcp_server_see_is_one_call() {
     let headers = format!("{MODEL_HEADER}, x-bank: '${{MCP.bank.url}}'");
     let asserts = "[{ tools: { require: [{ name: refund, server: bank, count: { exact: 1 } }] }, budget: { max_tool_calls: 1 } }]";
     let suite = case("a", "order o-7", asserts);
-    let run = Project::with_config(&(target(&agent, &headers) + bank + REFUNDS)).suite("a", &suite).test(&[]);
+    let run =
+        Project::with_config(&(http_target(&agent, &headers) + bank + REFUNDS)).suite("a", &suite).test(&[]);
     run.assert_all_passed();
     let calls = run.case("a")["turns"][0]["tool_calls"].as_array().expect("calls").clone();
     assert_eq!(calls.len(), 1, "{calls:#?}");
@@ -674,7 +668,7 @@ fn a_call_that_the_model_and_an_mcp_server_see_is_one_call() {
 #[test]
 fn calls_that_the_protocol_shows_are_not_counted_twice() {
     let agent = FakeAgent::with_run(|run, request| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let model = model_client(request);
         let (answer, called) = converse(&model, "order o-7", |_| json!({"amount": 42}));
         let run = called
             .iter()
@@ -699,8 +693,8 @@ fn run_with_ids(ids: &'static [&'static str], has_own_ids: bool, asserts: &str) 
         let calls: Vec<Value> = ids.iter().enumerate().map(|(index, id)| call(index, id)).collect();
         complete_reply(json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
     });
-    let agent = FakeAgent::start(move |request: &FakeRequest| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+    let agent = http_agent(move |request| {
+        let model = model_client(request);
         let mut messages = vec![json!({"role": "user", "content": "hello"})];
         messages.push(model.call(&messages, &["refund"]).expect("a reply"));
         for (index, id) in ids.iter().enumerate() {
@@ -710,11 +704,11 @@ fn run_with_ids(ids: &'static [&'static str], has_own_ids: bool, asserts: &str) 
             messages.push(json!({"role": "tool", "tool_call_id": id, "content": index.to_string()}));
         }
         model.call(&messages, &["refund"]).expect("a reply");
-        FakeReply::json(200, &json!({"reply": "Done."}))
+        "Done."
     });
     let relayed = format!("models: {{ main: {{ type: relay, url: '{provider}' }} }}\n");
     let suite = case("a", "hello", asserts);
-    Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
+    Project::with_config(&(model_target(&agent) + &relayed)).suite("a", &suite).test(&[])
 }
 
 #[test]

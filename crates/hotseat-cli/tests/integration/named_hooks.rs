@@ -196,17 +196,14 @@ fn failed_run_hook_prevents_all_cases() {
     let agent = echo_agent();
     let project = project(&agent, &[("fails", "echo no luck >&2; exit 3"), ("note", LOG_INPUT)])
         .file("a.test.jsonl", r#"{"id": "a", "input": "hi"}"#);
-    let output = project.hotseat(&["test", "--before", "fails", "--after", "note", "-o", "out.json"]);
-    assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("--before fails failed, so no case ran"), "{output}");
-    assert!(output.stderr.contains("no luck"), "{output}");
+    project
+        .hotseat(&["test", "--before", "fails", "--after", "note", "-o", "out.json"])
+        .assert_stderr(3, &["--before fails failed, so no case ran", "no luck"]);
     assert_eq!(agent.requests().len(), 0);
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+    let report = project.workspace.read_json("out.json");
     assert_eq!(report["summary"]["total"], 0);
 
-    let after = project.hotseat(&["test", "--after", "fails"]);
-    assert_eq!(after.code, 0, "{after}");
-    assert!(after.stderr.contains("warning: --after fails failed: "), "{after}");
+    project.hotseat(&["test", "--after", "fails"]).assert_stderr(0, &["warning: --after fails failed: "]);
 }
 
 #[test]
@@ -222,9 +219,7 @@ fn hook_names_are_checked_before_run() {
     ] {
         let case = json!({"id": "a", "input": "hi", "before": hook});
         named.workspace.file("a.test.jsonl", &case.to_string());
-        let output = named.hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(words), "{words}\n{output}");
+        named.hotseat(&["test"]).assert_stderr(2, &[words]);
         named.hotseat(&["test", "--before", hook]).assert_code(2);
     }
     assert_eq!(agent.requests().len(), 0);

@@ -1,8 +1,5 @@
 //! Parity: one test as case file, in TypeScript and in Rust records the same results.
 
-use std::sync::Arc;
-
-use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
 use serde_json::Value;
 
 use crate::common::records::{assert_same, comparable, title, unordered};
@@ -22,7 +19,7 @@ struct Recorded {
 #[track_caller]
 fn run_front_ends(project: &Project) -> Recorded {
     let report = |path: &str| {
-        let report = serde_json::from_str::<Value>(&project.workspace.read(path)).unwrap();
+        let report = project.workspace.read_json(path);
         let mut results = report["results"].as_array().unwrap().clone();
         results.sort_by_key(|result| title(result).to_string());
         results
@@ -30,17 +27,7 @@ fn run_front_ends(project: &Project) -> Recorded {
     let data = project.test(&["booking.test.yaml"]).output;
     std::fs::rename(project.workspace.path("out/report.json"), project.workspace.path("data.json")).unwrap();
     let typescript = project.test(&["booking_test.ts"]).output;
-    let harness = Harness {
-        arguments: ["-o", "rust.json", "--quiet"].map(str::to_string).to_vec(),
-        context: HarnessContext {
-            environment: Arc::default(),
-            folder: project.workspace.path("."),
-            color: false,
-            width: 100,
-            output: HarnessOutput::captured(),
-        },
-        file: "booking_test.rs",
-    };
+    let (harness, _) = project.harness("booking_test.rs", &["-o", "rust.json", "--quiet"]);
     let rust = harness.run(booking::declare);
     assert_eq!((data.code, typescript.code), (i32::from(rust), i32::from(rust)), "{data}\n{typescript}");
     Recorded { data: report("data.json"), typescript: report("out/report.json"), rust: report("rust.json") }

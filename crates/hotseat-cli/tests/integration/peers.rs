@@ -103,8 +103,10 @@ fn keys_of_peers_are_answered() {
         assert!(output.code == 2 && output.stderr.contains(words), "{turn}: {words}\n{output}");
     }
     let json = r#"{"name": "a", "turns": [{"user": "hi", "assert": [{"not": {"type": "contains", "value": "x"}}]}]}"#;
-    let output = Project::with_agent(&echo_agent()).file("a.test.jsonl", json).hotseat(&["test"]);
-    assert!(output.code == 2 && output.stderr.contains("write `negate: true`"), "{output}");
+    Project::with_agent(&echo_agent())
+        .file("a.test.jsonl", json)
+        .hotseat(&["test"])
+        .assert_stderr(2, &["write `negate: true`"]);
     for (key, words) in
         [("runs: 5", "`--runs N` runs every case N times"), ("only: true", "`hotseat test --run NAME`")]
     {

@@ -274,7 +274,7 @@ fn calls_project_commands_and_requests() {
     tested.assert_all_passed();
     let seen = tested.case("a")["assertions"][0]["actual"].as_str().unwrap();
     assert_eq!(seen, r#"[{"id":7},null,"knowledge.Index",[{"documents":[]}],11]"#);
-    let told: Value = serde_json::from_str(&project.workspace.read("told.json")).unwrap();
+    let told = project.workspace.read_json("told.json");
     assert_eq!((&told["name"], &told["args"]), (&json!("models.user.Create"), &json!([{"name": "Ada"}, 2])));
     assert_eq!(told["ctx"]["authorized"]["user_id"], "ada");
 
@@ -491,7 +491,7 @@ fn script_does_not_outlive_its_case() {
     server.wait_for_abandoned(1, crate::common::TEST_TIMEOUT);
     lifeline.wait_for_end();
     running.wait().assert_code(130);
-    let report: Value = serde_json::from_str(&project.workspace.read("out/report.json")).unwrap();
+    let report = project.workspace.read_json("out/report.json");
     for result in report["results"].as_array().unwrap() {
         assert_eq!(result["failure"]["kind"], "cancelled", "{result}");
     }

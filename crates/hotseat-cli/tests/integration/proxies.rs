@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 
+use crate::common::http_agents::http_agent;
 use crate::common::{Project, TestRun};
 
 const SUITE: &str = "name: a\nturns: [{ user: hello }]\n";
@@ -19,7 +20,7 @@ const BASIC: &str = "Basic dXNlcjpwYXNzIHdvcmQ=";
 
 /// A server that answers as an agent, or as a proxy on behalf of one.
 fn server() -> FakeAgent {
-    FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "hi"})))
+    http_agent(|_| "hi")
 }
 
 fn project(endpoint: &str) -> Project {

@@ -747,10 +747,10 @@ fn rejects_runs_that_cannot_be_rechecked() {
     let project = Project::with_agent(&agent).suite("a", GREETS);
     project.hotseat(&["recheck"]).assert_code(2);
     project.test(&[]).assert_all_passed();
-    let program = project.hotseat(&["recheck", "last", "tests/greets.rs"]);
-    assert!(program.code == 2 && program.stderr.contains("tests/greets.rs is a Rust test"), "{program}");
-    let missing = project.hotseat(&["recheck", "last", "nowhere.test.yaml"]);
-    assert!(missing.code == 4 && missing.stderr.contains("nowhere.test.yaml"), "{missing}");
+    project
+        .hotseat(&["recheck", "last", "tests/greets.rs"])
+        .assert_stderr(2, &["tests/greets.rs is a Rust test"]);
+    project.hotseat(&["recheck", "last", "nowhere.test.yaml"]).assert_stderr(4, &["nowhere.test.yaml"]);
     let events = project.hotseat(&["recheck", "last", "--json"]);
     let last: Value = serde_json::from_str(events.stdout.lines().last().unwrap()).unwrap();
     assert_eq!((events.code, last["exit_code"].as_u64()), (0, Some(0)), "{events}");

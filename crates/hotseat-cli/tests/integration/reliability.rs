@@ -221,7 +221,7 @@ fn interrupted_case_is_inconclusive() {
     running.wait_for_stdout("no new cases");
     agent.release("open");
     let output = running.wait();
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let report = project.workspace.read_json("out.json");
     let result = &report["results"][0];
     assert_eq!(
         (&result["status"], &result["reliability"]["status"]),

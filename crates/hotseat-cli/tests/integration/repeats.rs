@@ -369,7 +369,7 @@ fn ctrl_c_ends_case_after_running_attempts() {
     agent.release("open");
     let output = running.wait();
     assert_eq!(output.code, 130, "{output}");
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let report = project.workspace.read_json("out.json");
     let of = |index: usize| {
         let keys = ["id", "status", "runs", "passed", "not_run", "stable", "stability_class"];
         keys.iter().map(|key| report["results"][index][*key].clone()).collect::<Value>()
@@ -392,7 +392,7 @@ fn interrupted_repeats_do_not_pass() {
     running.wait_for_stdout("no new cases");
     agent.release("open");
     let output = running.wait();
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let report = project.workspace.read_json("out.json");
     let result = &report["results"][0];
     assert_eq!((&result["status"], &result["stable"]), (&json!("skipped"), &Value::Null), "{output}");
     let reason = "2 of 3 runs passed, only 2 were started: the run was interrupted";
@@ -592,7 +592,7 @@ fn no_retry_after_ctrl_c() {
     running.wait_for_stdout("no new cases");
     agent.release("open");
     let output = running.wait();
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let report = project.workspace.read_json("out.json");
     assert_eq!((&report["results"][0]["status"], agent.requests().len()), (&json!("skipped"), 1), "{output}");
     assert!(output.stdout.contains("SKIPPED retry 1 not run: the run was interrupted"), "{output}");
     assert_eq!(output.code, 130);
@@ -629,13 +629,13 @@ fn a_cancelled_retry_leaves_the_case_undecided() {
     running.wait_for_stdout("no new cases");
     running.press_ctrl_c();
     running.wait().assert_code(130);
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let report = project.workspace.read_json("out.json");
     let case = &report["results"][0];
     assert_eq!(case["status"], "skipped", "{case:#}");
     assert_eq!(case["skip_reason"], "retry 1 cancelled: the run was interrupted", "{case:#}");
     agent.release("open");
     project.hotseat(&["resume"]).assert_code(1);
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let report = project.workspace.read_json("out.json");
     assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
 }
 
@@ -1024,7 +1024,7 @@ fn streamed_suite_yields_each_case_once_in_order() {
     let output =
         project.command(&["test", "-o", "out.json", "--parallel", "16"]).timeout(4 * TEST_TIMEOUT).run();
     assert_eq!(output.code, 0, "{}", &output.stdout[output.stdout.len().saturating_sub(2_000)..]);
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    let report = project.workspace.read_json("out.json");
     let results = report["results"].as_array().expect("results");
     assert!(results.iter().enumerate().all(|(n, result)| result["id"] == format!("c{n}")));
     assert_eq!((results.len(), agent.requests().len()), (1_500, 1_500));
@@ -1054,7 +1054,7 @@ fn suite_changed_during_run_fails_run() {
     let (project, output) = run_changed_suite(|of| of(1_101));
     output.assert_stderr(3, &["the suites changed during the run"]);
     assert!(!output.stdout.contains("ALL TESTS PASSED"), "{output}");
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    let report = project.workspace.read_json("out.json");
     assert!(
         report["summary"]["error"]
             .as_str()
@@ -1087,7 +1087,7 @@ fn ctrl_c_lists_remaining_cases_of_streamed_suite() {
     running.wait_for_stdout("no new cases");
     agent.release("open");
     let output = running.wait();
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    let report = project.workspace.read_json("out.json");
     let count = |what: &str| report["summary"][what].as_u64();
     assert_eq!((output.code, count("passed"), count("skipped")), (130, Some(4), Some(1_496)));
 }

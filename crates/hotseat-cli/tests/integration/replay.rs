@@ -6,6 +6,7 @@ use hotseat_testkit::completions::ChatCompletion;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::http_agent;
 use crate::common::{Project, TestRun, echo, echo_agent, unreachable_address};
 
 /// Recordings of a folder as JSON, by case name.
@@ -450,11 +451,10 @@ fn missing_recordings_are_usage_errors() {
         ("empty", "there are no recordings in empty"),
         ("broken.json", "broken.json:2:15"),
     ] {
-        let output = project.hotseat(&["test", "-n", &format!("replay:{from}")]);
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        project.hotseat(&["test", "-n", &format!("replay:{from}")]).assert_stderr(2, &[words]);
         project.workspace.file("hotseat.yaml", &format!("target:\n  type: replay\n  from: {from}\n"));
         let output = project.hotseat(&["test"]);
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        output.assert_stderr(2, &[words]);
         assert!(from == "broken.json" || output.stderr.contains("hotseat.yaml:3:9"), "{output}");
         std::fs::remove_file(project.workspace.path("hotseat.yaml")).unwrap();
     }
@@ -905,8 +905,7 @@ fn unwritable_recordings_end_run() {
     let agent = echo_agent();
     let project =
         Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n").file("rec", "a file");
-    let output = project.hotseat(&["test", "--record", "rec"]);
-    assert!(output.code == 3 && output.stderr.contains("cannot write rec"), "{output}");
+    project.hotseat(&["test", "--record", "rec"]).assert_stderr(3, &["cannot write rec"]);
     assert!(agent.requests().is_empty());
     // A recording that disappears during the run is reported too.
     let gone = project.workspace.path("gone");
@@ -916,15 +915,14 @@ fn unwritable_recordings_end_run() {
         echo(request)
     });
     project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{agent}' }}\n"));
-    let output = project.hotseat(&["test", "--record", "gone"]);
-    assert!(output.code == 3 && output.stderr.contains("recordings in gone"), "{output}");
+    project.hotseat(&["test", "--record", "gone"]).assert_stderr(3, &["recordings in gone"]);
     assert!(!gone.exists());
 }
 
 /// A recording of an agent whose calls nothing shows says nothing about them, also when it is replayed and checked again.
 #[test]
 fn a_recording_without_visible_calls_decides_nothing_about_calls() {
-    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
+    let agent = http_agent(|_| "Hello.");
     let target = format!(
         "target: {{ type: http, endpoint: '{agent}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n"
     );
@@ -939,8 +937,7 @@ fn a_recording_without_visible_calls_decides_nothing_about_calls() {
     project.test(&["-n", "replay:rec"]).assert_failure("a", "test_error", &words);
     let project = project.suite("a", hello);
     project.test(&["-n", "replay:rec"]).assert_all_passed();
-    let rechecked = project.suite("a", negative).hotseat(&["recheck"]);
-    assert!(rechecked.code == 1 && rechecked.stdout.contains("calls are not visible"), "{rechecked}");
+    project.suite("a", negative).hotseat(&["recheck"]).assert_stdout(1, &["calls are not visible"]);
 }
 
 #[test]
@@ -963,6 +960,5 @@ fn a_byte_order_mark_is_no_part_of_a_recording() {
     ] {
         assert!(output.code == 2 && output.stderr.contains(words), "{words}: {output}");
     }
-    let output = project.hotseat(&["test", "-n", "replay:"]);
-    assert!(output.code == 2 && output.stderr.contains("`-n replay:` names no recordings"), "{output}");
+    project.hotseat(&["test", "-n", "replay:"]).assert_stderr(2, &["`-n replay:` names no recordings"]);
 }

@@ -591,7 +591,7 @@ fn json_lines_are_written_as_cases_finish() {
     let types: Vec<&Value> = all.iter().map(|line| &line["type"]).collect();
     assert_eq!(types, ["start", "result", "result", "summary"]);
     // A result is identical in both files.
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("JSON");
+    let report = project.workspace.read_json("out.json");
     for (line, result) in all[1..3].iter().zip(report["results"].as_array().expect("results")) {
         let mut line = line.clone();
         assert_eq!(line.as_object_mut().and_then(|line| line.remove("type")), Some(json!("result")));
@@ -864,7 +864,7 @@ fn writes_several_reports_at_once() {
     let arguments: Vec<&str> =
         ["test"].into_iter().chain(files.iter().flat_map(|file| ["-o", file])).collect();
     project.hotseat(&arguments).assert_code(1);
-    let json: Value = serde_json::from_str(&project.workspace.read(files[0])).expect("JSON");
+    let json = project.workspace.read_json(files[0]);
     assert_eq!(json["results"].as_array().map(Vec::len), Some(6));
     assert_eq!(read_json_lines(&project, files[1]).len(), 8);
     assert_eq!(read_json_lines(&project, files[2]).len(), 8);
@@ -880,7 +880,7 @@ fn reports_are_complete_when_nothing_ran() {
     let output =
         project.command(&[&["test"][..], &reports].concat()).env("GITHUB_STEP_SUMMARY", "summary.md").run();
     assert_eq!(output.code, 3, "{output}");
-    let json: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("JSON");
+    let json = project.workspace.read_json("out.json");
     assert_eq!((&json["summary"]["total"], &json["results"]), (&json!(0), &json!([])));
     assert_eq!(read_json_lines(&project, "out.jsonl").len(), 1);
     // No report may look like one of a run without failures.
@@ -1423,7 +1423,7 @@ target:
 ";
     let project = Project::with_config(target).suite("a", "name: a\nturns: [{ user: a }]\n");
     let output = project.command(&["test"]).env("API_TOKEN", SECRET).run();
-    assert!(output.code == 3 && output.stdout.contains("key is"), "{output}");
+    output.assert_stdout(3, &["key is"]);
     assert!(!output.stdout.contains(SECRET) && !output.stderr.contains(SECRET), "{output}");
 }
 
@@ -1485,10 +1485,7 @@ fn reports_never_overwrite_inputs() {
 
     project.hotseat(&["test", "--shard", "1/1"]);
     let merged = project.hotseat(&["merge", "last", "-o", "all.txt"]);
-    assert!(
-        merged.code == 2 && merged.stderr.contains("unknown extension, expected one of .json"),
-        "{merged}"
-    );
+    merged.assert_stderr(2, &["unknown extension, expected one of .json"]);
     assert_eq!(project.hotseat(&["show", "last", "--export", "part.json"]).code, 0);
     let part = std::fs::read(project.workspace.path("part.json")).unwrap();
     for (args, words) in [
@@ -1503,11 +1500,11 @@ fn reports_never_overwrite_inputs() {
     assert!(std::fs::read(project.workspace.path("part.json")).unwrap() == part);
     let listed = project.hotseat(&["runs", "--json"]);
     assert_eq!(listed.stdout.lines().count(), 1, "nothing was joined: {listed}");
-    let shown = project.hotseat(&["show", "last", "-o", "a.test.jsonl"]);
-    assert!(shown.code == 2 && shown.stderr.contains("this is the name of a suite"), "{shown}");
+    project
+        .hotseat(&["show", "last", "-o", "a.test.jsonl"])
+        .assert_stderr(2, &["this is the name of a suite"]);
     for (trace, words) in [(".env", "overwrite the `.env` file"), ("b_test.ts", "the name of a suite")] {
-        let shown = project.hotseat(&["show", "last", "--trace", trace]);
-        assert!(shown.code == 2 && shown.stderr.contains(words), "{shown}");
+        project.hotseat(&["show", "last", "--trace", trace]).assert_stderr(2, &[words]);
     }
     assert_eq!(project.workspace.read("a.test.jsonl"), suite);
 }
@@ -1536,8 +1533,7 @@ fn a_report_that_is_not_complete_replaces_nothing() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&link.metadata().unwrap().permissions());
     assert_eq!(mode & 0o777, 0o640);
     std::os::unix::fs::symlink("/dev/stdout", project.workspace.path("out.json")).unwrap();
-    let output = project.hotseat(&["test", "--no-store", "-o", "out.json"]);
-    assert!(output.code == 0 && output.stdout.contains("{\"summary\":{"), "{output}");
+    project.hotseat(&["test", "--no-store", "-o", "out.json"]).assert_stdout(0, &["{\"summary\":{"]);
     let script = format!("'{HOTSEAT}' test --no-store -o out.json > all.txt");
     assert_eq!(project.workspace.run("sh", &["-c", &script]).code, 0);
     assert!(project.workspace.read("all.txt").contains("Pass Rate"));

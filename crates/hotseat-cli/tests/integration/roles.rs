@@ -45,7 +45,7 @@ fn a_misspelt_role_is_one_error_where_it_is_set() {
         let config = format!("target: {{ endpoint: '{}' }}\n{connectors}{settings}", unreachable_address());
         let project = Project::with_config(&config).suite("a", &cases);
         let output = project.hotseat(&["test", "--dry-run"]);
-        assert!(output.code == 2 && output.stderr.contains(place), "{output}");
+        output.assert_stderr(2, &[place]);
         assert!(output.stderr.contains("unknown connector `fsat`"), "{output}");
         assert_eq!(output.stderr.matches("error: ").count(), 1, "{output}");
     }

@@ -40,7 +40,7 @@ fn statuses(report: &Value) -> Vec<(&str, &str)> {
 }
 
 fn report(workspace: &TestWorkspace) -> Value {
-    serde_json::from_str(&workspace.read("out.json")).expect("the report is JSON")
+    workspace.read_json("out.json")
 }
 
 // Parallelism.
@@ -345,11 +345,9 @@ fn suites_are_files_folders_and_globs() {
     assert_eq!(listed(&["tests"], "."), ["tests/deep/c.test.yaml"], "in a folder, *.test.yaml");
     assert_eq!(listed(&["other.txt"], "."), ["other.txt"], "a file, whatever it is called");
     assert_eq!(listed(&["{hotseat,tests/a}.yaml"], "."), ["tests/a.yaml"], "a glob finds no project file");
-    let output = project.hotseat(&["list", "hotseat.yaml", "other.txt"]);
-    assert!(
-        output.code == 2 && output.stderr.contains("hotseat.yaml is a project file, not a suite"),
-        "{output}"
-    );
+    project
+        .hotseat(&["list", "hotseat.yaml", "other.txt"])
+        .assert_stderr(2, &["hotseat.yaml is a project file, not a suite"]);
     assert_eq!(listed(&["tests/*/?.yaml"], "."), ["tests/deep/b.yaml"]);
     assert_eq!(
         listed(&["tests/a.yaml", "./tests/a.yaml", "tests/**/a.yaml"], "."),
@@ -435,8 +433,9 @@ fn case_file_selects_exactly_its_cases() {
         project.workspace.file("cases.jsonl", &text);
         project.hotseat(&["test", "--cases", "cases.jsonl"]).assert_stderr(2, &[error]);
     }
-    let output = project.hotseat(&["test", "--cases", "missing.jsonl"]);
-    assert!(output.code == 2 && output.stderr.contains("cannot read --cases missing.jsonl"), "{output}");
+    project
+        .hotseat(&["test", "--cases", "missing.jsonl"])
+        .assert_stderr(2, &["cannot read --cases missing.jsonl"]);
     assert_eq!(agent.requests().len(), 2, "nothing else ran");
 }
 
@@ -448,8 +447,7 @@ fn recheck_of_selected_cases_needs_no_case_file() {
     project.workspace.file("cases.jsonl", listed.lines().next().unwrap_or_default());
     assert_eq!(project.hotseat(&["test", "--cases", "cases.jsonl"]).code, 0);
     std::fs::remove_file(project.workspace.path("cases.jsonl")).expect("the file exists");
-    let output = project.hotseat(&["recheck", "last"]);
-    assert!(output.code == 0 && output.stdout.contains("Total:     1"), "{output}");
+    project.hotseat(&["recheck", "last"]).assert_stdout(0, &["Total:     1"]);
 }
 
 // init
@@ -478,7 +476,7 @@ fn init_creates_working_files() {
     assert_eq!(tested.output.code, 0, "{}", tested.output);
     assert_eq!((tested.count("passed"), tested.count("skipped")), (1, 1));
     for schema in ["hotseat-editor/suite.schema.json", "hotseat-editor/project.schema.json"] {
-        let schema: Value = serde_json::from_str(&project.workspace.read(schema)).expect("a schema is JSON");
+        let schema = project.workspace.read_json(schema);
         assert!(schema["properties"].is_object(), "{schema:#}");
     }
     // Referenced files exist.
@@ -574,7 +572,7 @@ fn init_leaves_a_folder_to_the_project_around_it() {
         // The same from the folder of the project, and by the name of its folder of tests.
         for args in [&["init"][..], &["init", "specs"]] {
             let output = project.hotseat(args);
-            assert!(output.code == 0 && output.stdout.contains("kept   "), "{output}");
+            output.assert_stdout(0, &["kept   "]);
             assert!(!output.stdout.contains("wrote"), "{output}");
         }
     }
@@ -631,15 +629,20 @@ fn init_writes_to_given_folder() {
     let output = project.hotseat(&["init", "my tests"]);
     assert!(output.stdout.contains("cd 'my tests' && hotseat test"), "{output}");
     // Also within a project, a new folder that is named gets one of its own.
-    let beside = project.command(&["init", "../support"]).cwd("agents/shop").run();
-    assert!(beside.code == 0 && beside.stdout.contains("wrote  hotseat.yaml"), "{beside}");
+    project
+        .command(&["init", "../support"])
+        .cwd("agents/shop")
+        .run()
+        .assert_stdout(0, &["wrote  hotseat.yaml"]);
     // The folder before `..` is not around the named one, not even if that has files.
     project.workspace.file("agents/drafts/notes.md", "none");
-    let drafts = project.command(&["init", "../drafts"]).cwd("agents/shop").run();
-    assert!(drafts.code == 0 && drafts.stdout.contains("wrote  hotseat.yaml"), "{drafts}");
+    project
+        .command(&["init", "../drafts"])
+        .cwd("agents/shop")
+        .run()
+        .assert_stdout(0, &["wrote  hotseat.yaml"]);
     let blocked = Project::empty().file("taken", "a file");
-    let output = blocked.hotseat(&["init", "taken"]);
-    assert!(output.code == 2 && output.stderr.contains("taken is not a folder"), "{output}");
+    blocked.hotseat(&["init", "taken"]).assert_stderr(2, &["taken is not a folder"]);
 }
 
 // Ctrl-C.

@@ -114,11 +114,9 @@ fn shows_one_conversation() {
     let agent = agent();
     let project = Project::with_agent(&agent).suite("a", MIXED);
     project.hotseat(&["test"]);
-    let shown = project.hotseat(&["show", "last", "is wrong"]);
-    assert_eq!(shown.code, 0, "{shown}");
-    for words in ["You said: Hi", "nothing of that", "a.test.yaml:"] {
-        assert!(shown.stdout.contains(words), "{words}: {shown}");
-    }
+    project
+        .hotseat(&["show", "last", "is wrong"])
+        .assert_stdout(0, &["You said: Hi", "nothing of that", "a.test.yaml:"]);
     let events = project.hotseat(&["show", "last", "is wrong", "--json"]);
     let first: Value = serde_json::from_str(events.stdout.lines().next().expect("a line")).expect("JSON");
     assert_eq!(first["type"], "turn.started");
@@ -136,14 +134,13 @@ fn case_with_id_of_another_suite_is_shown_by_its_place() {
     let project = project.suite("a b", &case("in the first")).suite("b", &case("in the second"));
     assert_eq!(project.hotseat(&["test"]).code, 0);
     let output = project.hotseat(&["show", "last", "asks"]);
-    assert!(output.code == 2 && output.stderr.contains("several cases `asks`"), "{output}");
+    output.assert_stderr(2, &["several cases `asks`"]);
     assert!(output.stderr.contains("\n = help: name one by its place: `hotseat show "), "{output}");
     assert!(output.stderr.contains(" 'a b.test.yaml:1:7'`"), "{output}");
     let output = project.hotseat(&["show", "last", "b.test.yaml:1"]);
-    assert!(output.code == 0 && output.stdout.contains("in the second"), "{output}");
+    output.assert_stdout(0, &["in the second"]);
     assert!(!output.stdout.contains("in the first"), "{output}");
-    let output = project.hotseat(&["show", "last", "b.test.yaml:2"]);
-    assert!(output.code == 2 && output.stderr.contains("has no case `b.test.yaml:2`"), "{output}");
+    project.hotseat(&["show", "last", "b.test.yaml:2"]).assert_stderr(2, &["has no case `b.test.yaml:2`"]);
 }
 
 #[test]
@@ -217,8 +214,7 @@ fn unwritable_store_does_not_change_verdict() {
     let foreign =
         Project::with_agent(&agent).suite("a", suite).file(".hotseat/runs.db", &"no database ".repeat(500));
     foreign.hotseat(&["test"]).assert_stderr(0, &["not a database"]);
-    let listed = foreign.hotseat(&["runs"]);
-    assert!(listed.code == 3 && listed.stderr.contains("move it away"), "{listed}");
+    foreign.hotseat(&["runs"]).assert_stderr(3, &["move it away"]);
     assert!(foreign.workspace.read(".hotseat/runs.db").starts_with("no database"), "it is left as it was");
 }
 
@@ -282,11 +278,9 @@ fn merge_names_different_agents() {
     let project = Project::with_config(&config).suite("a", suite);
     project.hotseat(&["test", "--shard", "1/2", "-n", "two"]);
     project.hotseat(&["test", "--shard", "2/2"]);
-    let output = project.hotseat(&["merge", "last~1", "last"]);
-    assert!(
-        output.code == 2 && output.stderr.contains("did not test the same agent: two and one"),
-        "{output}"
-    );
+    project
+        .hotseat(&["merge", "last~1", "last"])
+        .assert_stderr(2, &["did not test the same agent: two and one"]);
 }
 
 #[test]
@@ -484,8 +478,9 @@ fn merges_sharded_runs() {
     }
     // One shard comes from another machine.
     assert_eq!(project.hotseat(&["show", "last", "--export", "third.hotseat"]).code, 0);
-    let again = project.hotseat(&["show", "last", "--export", "third.hotseat"]);
-    assert!(again.code == 2 && again.stderr.contains("third.hotseat already exists"), "{again}");
+    project
+        .hotseat(&["show", "last", "--export", "third.hotseat"])
+        .assert_stderr(2, &["third.hotseat already exists"]);
     let exported = project.hotseat(&["runs", "--json", "--store", "third.hotseat"]);
     assert_eq!(
         exported.stdout.lines().next(),
@@ -504,7 +499,7 @@ fn merges_sharded_runs() {
     assert!(merged.stdout.contains(annotation) && merged.stdout.contains("title=case 7::"), "{merged}");
     let summary = project.workspace.read("summary.md");
     assert!(summary.starts_with("## ❌ ") && summary.contains("case 7"), "{summary}");
-    let all: Value = serde_json::from_str(&project.workspace.read("all.json")).expect("a report");
+    let all = project.workspace.read_json("all.json");
     let told = |report: &Value| -> Vec<(u64, String, String)> {
         let results = report["results"].as_array().expect("results");
         let told = results.iter().map(|result| {
@@ -534,8 +529,7 @@ fn merges_sharded_runs() {
     }
     let project = project.suite("a", &many.replace("Hello 7", "Hello 8"));
     project.hotseat(&["test", "--shard", "3/3"]);
-    let output = project.hotseat(&["merge", "last~4", "last~3", "last"]);
-    assert!(output.code == 2 && output.stderr.contains("do not have the same cases"), "{output}");
+    project.hotseat(&["merge", "last~4", "last~3", "last"]).assert_stderr(2, &["do not have the same cases"]);
 }
 
 #[test]
@@ -569,8 +563,7 @@ fn merge_names_different_contexts_and_limits() {
     project.hotseat(&["test", "--shard", "1/2", "--ctx", "one.json"]);
     project.hotseat(&["test", "--shard", "2/2", "--ctx", "two.json"]);
     let words = "used different context files (`--ctx`), or different `limits` of the project";
-    let output = project.hotseat(&["merge", "last~1", "last"]);
-    assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    project.hotseat(&["merge", "last~1", "last"]).assert_stderr(2, &[words]);
     project.hotseat(&["test", "--shard", "2/2", "--ctx", "one.json"]);
     project.hotseat(&["merge", "last~2", "last"]).assert_code(0);
 
@@ -578,8 +571,7 @@ fn merge_names_different_contexts_and_limits() {
     let config = project.workspace.read("hotseat.yaml");
     project.workspace.file("hotseat.yaml", &format!("{config}limits: {{ turn: {{ calls: 5 }} }}\n"));
     project.hotseat(&["test", "--shard", "2/2"]);
-    let output = project.hotseat(&["merge", "last~1", "last"]);
-    assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    project.hotseat(&["merge", "last~1", "last"]).assert_stderr(2, &[words]);
 }
 
 #[test]
@@ -605,7 +597,7 @@ fn merge_reports_a_damaged_file() {
     let whole = std::fs::read(&path).expect("the exported run");
     std::fs::write(&path, &whole[..whole.len() / 2]).expect("a truncated file");
     let cut = project.hotseat(&["merge", "part.hotseat"]);
-    assert!(cut.code == 3 && cut.stderr.contains("part.hotseat is damaged: "), "{cut}");
+    cut.assert_stderr(3, &["part.hotseat is damaged: "]);
     assert!(cut.stderr.contains("\n = help: restore it from a backup, or export the run again"), "{cut}");
     // The summary of the run is JSON.
     let member = b"\"skipped\":";
@@ -613,8 +605,7 @@ fn merge_reports_a_damaged_file() {
     let mut altered = whole;
     altered[place + 1..place + 8].copy_from_slice(b"passed\"");
     std::fs::write(&path, &altered).expect("an altered file");
-    let altered = project.hotseat(&["merge", "part.hotseat"]);
-    assert!(altered.code == 3 && altered.stderr.contains("part.hotseat is damaged at run "), "{altered}");
+    project.hotseat(&["merge", "part.hotseat"]).assert_stderr(3, &["part.hotseat is damaged at run "]);
 }
 
 #[test]
@@ -724,7 +715,7 @@ fn reruns_failures_from_another_machine() {
         here.hotseat(&[&["merge"][..], &parts].concat()).assert_code(1);
         let again = here.command(&["test", "--last-failed", "-o", "out.json", "--no-store"]).run();
         assert_eq!(again.code, 1, "{again}");
-        let report: Value = serde_json::from_str(&here.workspace.read("out.json")).expect("a report");
+        let report = here.workspace.read_json("out.json");
         assert_eq!(report["summary"]["total"].as_u64(), Some(failed), "{parts:?}: {again}");
     }
 }
@@ -837,7 +828,7 @@ fn deeply_nested_agent_output_can_be_reloaded() {
         let output = project.hotseat(args);
         assert_eq!(output.code, 0, "{args:?}: {output}");
     }
-    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    let report = project.workspace.read_json("out.json");
     let of = |case: usize| &report["results"][case]["turns"][0]["tool_calls"][0];
     assert_eq!((&of(0)["args"], &of(0)["result"]), (&nested(3), &nested(3)));
     assert!(of(3)["args"].to_string().contains("the end"), "nothing is lost");
@@ -877,11 +868,9 @@ fn reading_store_modifies_nothing() {
     for args in [&["runs", "--store", "alone/part.db"][..], &["show", "last", "--store", "alone/part.db"]] {
         project.hotseat(args).assert_code(0);
     }
-    let empty = project.hotseat(&["runs", "--store", "alone/empty.db"]);
-    assert!(
-        empty.code == 2 && empty.stderr.contains("alone/empty.db is empty: it contains no saved runs"),
-        "{empty}"
-    );
+    project
+        .hotseat(&["runs", "--store", "alone/empty.db"])
+        .assert_stderr(2, &["alone/empty.db is empty: it contains no saved runs"]);
     assert_eq!(there(), before);
 }
 
@@ -993,7 +982,7 @@ fn suggested_commands_run_the_failed_cases() {
         let script = format!("{command} -o report.json");
         let again = project.workspace.command("sh", &["-c", &script]).env("PATH", &path).run();
         assert_eq!(again.code, 1, "{command}: {again}");
-        let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+        let report = project.workspace.read_json("report.json");
         let names: Vec<&str> = report["results"]
             .as_array()
             .unwrap()

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hotseat_testkit::{FakeAgent, McpClient};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
+use crate::common::http_agents::bank_client;
 use crate::common::{Project, TEST_TIMEOUT};
 use crate::mcp::{BANK, bank_project, plain_agent};
 
@@ -19,7 +20,7 @@ fn sweep_with<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn report(project: &Project, name: &str) -> Value {
-    serde_json::from_str(&project.workspace.read(name)).expect("a report")
+    project.workspace.read_json(name)
 }
 
 #[test]
@@ -94,8 +95,9 @@ fn merged_shards_have_the_sweeps_of_all() {
     assert_eq!(sweep["skipped"][0]["case"], "no call", "{sweep:#}");
     // A shard without a sweep is another test.
     project.hotseat(&["test", "--shard", "1/3"]);
-    let refused = project.hotseat(&[&["merge", "last"], &files[1..]].concat());
-    assert!(refused.code == 2 && refused.stderr.contains("only one has a sweep of faults"), "{refused}");
+    project
+        .hotseat(&[&["merge", "last"], &files[1..]].concat())
+        .assert_stderr(2, &["only one has a sweep of faults"]);
     // Shards that all injected no fault prove nothing together.
     let project =
         project.suite("a", "id: one\nturns: [{ user: list }]\n---\nid: two\nturns: [{ user: list }]\n");
@@ -110,7 +112,7 @@ fn an_interrupted_sweep_is_resumed() {
     let is_slow = Arc::new(AtomicBool::new(true));
     let slow = is_slow.clone();
     let agent = FakeAgent::with_run(move |run, request| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let bank = bank_client(request);
         let paid = bank.call("charge_card", &json!({"order_id": "o-1", "amount": 5}));
         match paid {
             Ok(_) => run.text("Paid.").finished(),
@@ -131,6 +133,5 @@ fn an_interrupted_sweep_is_resumed() {
     project.hotseat(&["resume", "last", "-o", "r.json"]).assert_code(0);
     let sweep = &report(&project, "r.json")["fault_sweep"];
     assert_eq!((&sweep["runs"], &sweep["missing"]), (&json!(2), &json!(0)), "{sweep:#}");
-    let again = project.hotseat(&["resume", "last"]);
-    assert!(again.code == 2 && again.stderr.contains("is complete"), "{again}");
+    project.hotseat(&["resume", "last"]).assert_stderr(2, &["is complete"]);
 }

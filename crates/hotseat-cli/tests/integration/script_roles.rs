@@ -69,12 +69,7 @@ fn failing_simulator_function_is_not_agent_failure() {
         let script = format!("export function user(told: object): any {{\n      {body}\n}}\n");
         let case = simulated_case(&json!({"use": "scripts:roles.user"}));
         let tested = project(&agent, "scripts: { timeout_ms: 2000 }\n", &script, &[case]).test(&[]);
-        let failure = tested.failure("a");
-        assert_eq!(
-            (&failure["kind"], &failure["fault"]),
-            (&json!("simulator_error"), &json!("simulator")),
-            "{body}"
-        );
+        let failure = tested.assert_fault("a", "simulator_error", "simulator");
         assert!(failure["message"].as_str().unwrap().contains(words), "{body}: {failure}");
     }
     let refused = |user: &Value, words: &str| {
@@ -114,12 +109,7 @@ fn function_judges_like_an_agent() {
     assert_eq!(came_to("hard").failure("a")["kind"], "assertion");
     for name in ["vague", "bare", "broken"] {
         let tested: TestRun = came_to(name);
-        let failure = tested.failure("a");
-        assert_eq!(
-            (&failure["kind"], &failure["fault"]),
-            (&json!("judge_error"), &json!("judge")),
-            "{name}: {failure}"
-        );
+        tested.assert_fault("a", "judge_error", "judge");
     }
     let usual = json!({"id": "a", "input": "hi", "assertions": [{"type": "agent", "criteria": "It greets"}]});
     project(&agent, "judge: scripts:roles.fair\n", script, &[usual]).test(&[]).assert_all_passed();

@@ -111,12 +111,7 @@ fn invalid_judgement_errors_even_if_negated() {
                 script,
                 &json!({"type": "script", "use": "scripts:checks.judge", "negate": negate}),
             );
-            let failure = tested.failure("a");
-            assert_eq!(
-                (&failure["kind"], &failure["fault"]),
-                (&json!("script_error"), &json!("test")),
-                "{script}: {failure}"
-            );
+            tested.assert_fault("a", "script_error", "test");
             assert_eq!(tested.output.code, 1, "{script}");
         }
     }

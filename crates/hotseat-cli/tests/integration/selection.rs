@@ -1,10 +1,9 @@
 //! Selection of cases: the same options in every command and front end, lines, and misspelt selections.
 
 use std::path::Path;
-use std::sync::Arc;
 
+use hotseat::dsl::HarnessOutput;
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
 use hotseat_testkit::FakeAgent;
 use serde_json::Value;
 
@@ -144,18 +143,8 @@ fn select_in_rust(agent: &FakeAgent, arguments: &[&str]) -> (u8, Vec<String>, St
     let line = source.lines().position(|line| line.contains("s.it(\"cancels")).expect("it is declared") + 2;
     let at = format!("integration/selection.rs:{line}");
     let given = arguments.iter().map(|one| if *one == "{line}" { at.as_str() } else { one });
-    let output = HarnessOutput::captured();
-    let harness = Harness {
-        arguments: ["-o", "report.json"].into_iter().chain(given).map(str::to_string).collect(),
-        context: HarnessContext {
-            environment: Arc::default(),
-            folder: project.workspace.path("."),
-            color: false,
-            width: 100,
-            output: output.clone(),
-        },
-        file: file!(),
-    };
+    let given: Vec<&str> = ["-o", "report.json"].into_iter().chain(given).collect();
+    let (harness, output) = project.harness(file!(), &given);
     let code = harness.run(examples);
     let HarnessOutput::Captured(kept) = output else { unreachable!("it is kept") };
     let report = std::fs::read_to_string(project.workspace.path("report.json")).unwrap_or_default();
@@ -373,7 +362,7 @@ fn words_are_kept_by_the_commands_of_the_report() {
     project
         .hotseat(&["test", "twice", "books", "-o", "report.json"])
         .assert_stdout(1, &["Next: after the fix"]);
-    let report: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
+    let report = project.workspace.read_json("report.json");
     assert_eq!(report["metadata"]["options"]["run"], "\"twice\" \"books\"", "{report}");
     assert_eq!(names(&project.workspace.read("report.json")), ["pays twice", "books"]);
     // A recheck of some cases keeps the words of its own command only.
@@ -471,9 +460,7 @@ fn lines_and_names_beside_their_whole_file_must_exist() {
         ("a.test.yaml:99", "no case is at line 99 of a.test.yaml"),
         ("a.test.yaml::nosuch", "a.test.yaml has no case `nosuch`"),
     ] {
-        let output = listed(part);
-        assert!(output.code == 4 && output.stderr.contains(message), "{output}");
+        listed(part).assert_stderr(4, &[message]);
     }
-    let output = listed("a.test.yaml::pays once");
-    assert!(output.code == 0 && output.stdout.contains("books a room"), "{output}");
+    listed("a.test.yaml::pays once").assert_stdout(0, &["books a room"]);
 }

@@ -3,6 +3,7 @@
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ModelClient, post};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::{asked_text, http_agent, model_client, model_target};
 use crate::common::{Project, TestRun};
 
 /// The model of most tests: it looks up an order with a tool, and tells the result.
@@ -19,11 +20,7 @@ const CLERK: &str = "models:
 
 /// An agent with a tool, which reaches its model at the address in a header of the request.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
-        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
-        FakeReply::json(200, &json!({"reply": converse(&model, &text)}))
-    })
+    http_agent(|request| converse(&model_client(request), &asked_text(request)))
 }
 
 /// Lets the model call the tool until it replies with a text.
@@ -52,14 +49,8 @@ fn converse(model: &ModelClient, text: &str) -> String {
     "gave up".to_string()
 }
 
-fn target(agent: &FakeAgent) -> String {
-    format!(
-        "target:\n  type: http\n  endpoint: {agent}\n  headers: {{ x-model: '${{MODELS.main.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n"
-    )
-}
-
 fn project(agent: &FakeAgent, models: &str, suite: &str) -> Project {
-    Project::with_config(&(target(agent) + models)).suite("a", suite)
+    Project::with_config(&(model_target(agent) + models)).suite("a", suite)
 }
 
 fn run(models: &str, suite: &str) -> TestRun {
@@ -162,7 +153,8 @@ describe("addresses", () => {
   it("of unknown models are errors", () => { agent.modelUrl("mian"); });
 });
 "#;
-    let run = Project::with_config(&(target(&agent) + CLERK)).file("a_test.ts", script).test(&["a_test.ts"]);
+    let run =
+        Project::with_config(&(model_target(&agent) + CLERK)).file("a_test.ts", script).test(&["a_test.ts"]);
     assert_eq!(run.case("addresses > are known before the first turn")["status"], "passed");
     run.assert_failure(
         "addresses > of unknown models are errors",
@@ -227,7 +219,7 @@ turns: [{ user: hi, assert: { text: { must_match: '^Hello' } } }]
     let project = project(&agent, "", suite);
     let text = project.hotseat(&["test", "-v"]).stdout;
     project.hotseat(&["recheck", "last", "-o", "again.json"]);
-    let again: Value = serde_json::from_str(&project.workspace.read("again.json")).expect("JSON");
+    let again = project.workspace.read_json("again.json");
     assert_eq!(again["results"][0]["turns"][0]["notes"].to_string(), notes);
     for expected in ["Model main: fault `overloaded` in call 1", "did not use rule 2 `later`"] {
         assert!(text.contains(expected), "{expected:?} is not in {text}");
@@ -319,10 +311,7 @@ fn mistakes_in_templates_are_found_before_the_agent_is_contacted() {
         for project in [served, embedded] {
             let output = project.hotseat(&["test"]);
             let line = format!("4 |   - reply: {reply}");
-            assert_eq!(output.code, 2, "{output}");
-            for words in [words, "script.yaml:4:", &line] {
-                assert!(output.stderr.contains(words), "{words:?} is not in {output}");
-            }
+            output.assert_stderr(2, &[words, "script.yaml:4:", &line]);
         }
     }
     assert_eq!(agent.requests().len(), 0);
@@ -459,13 +448,13 @@ fn an_ignored_member_that_is_no_pointer_is_an_error() {
 /// Of two lists of messages, a model would see one, and the test the same one.
 #[test]
 fn a_repeated_key_in_a_request_is_refused() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = http_agent(|request| {
         let url =
             format!("{}/chat/completions", request.header("x-model").expect("the address of the model"));
         let hello = r#"[{"role": "user", "content": "hello"}]"#;
         let body = format!(r#"{{"model": "m", "messages": {hello}, "messages": {hello}}}"#);
         let answer = post(&url, &[], &body).expect("an answer");
-        FakeReply::json(200, &json!({"reply": answer.body}))
+        answer.body
     });
     let suite =
         "name: a\nturns: [{ user: hello, assert: { text: { must_match: 'has a duplicate key' } } }]\n";
@@ -475,9 +464,9 @@ fn a_repeated_key_in_a_request_is_refused() {
 /// Providers refuse a history in which a call has no result, or several.
 #[test]
 fn an_agent_that_loses_or_repeats_a_tool_result_is_refused_as_by_providers() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
-        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+    let agent = http_agent(|request| {
+        let model = model_client(request);
+        let text = asked_text(request);
         let mut messages = vec![json!({"role": "user", "content": text})];
         let reply = model.call(&messages, &[]).expect("two calls");
         let ids: Vec<Value> = [0, 1].map(|index| reply["tool_calls"][index]["id"].clone()).into();
@@ -492,11 +481,10 @@ fn an_agent_that_loses_or_repeats_a_tool_result_is_refused_as_by_providers() {
                 .iter()
                 .map(|&index| json!({"role": "tool", "tool_call_id": ids[index], "content": "ok"})),
         );
-        let reply = match model.call(&messages, &[]) {
+        match model.call(&messages, &[]) {
             Ok(reply) => reply["content"].clone(),
             Err((status, words)) => json!(format!("failed with {status}: {words}")),
-        };
-        FakeReply::json(200, &json!({"reply": reply}))
+        }
     });
     let models = "models: { main: { rules: [{ when: { call: 1 }, reply: { tool_calls: [book, pay] } }, { reply: Booked. }] } }\n";
     let case = |text: &str| {

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 
-use hotseat::dsl::{Group, Harness, HarnessContext, HarnessOutput};
+use hotseat::dsl::{Group, HarnessOutput};
 use serde_json::{Value, json};
 
 use crate::common::{Project, echo_agent};
@@ -201,18 +200,7 @@ fn run_everywhere(cases: &[(String, Value)]) -> Vec<(&'static str, i32, String, 
         let output = project.hotseat(&["test", file, "-o", "report.json", "--no-store"]);
         all.push((front_end, output.code, output.stdout + &output.stderr, read_report(&project)));
     }
-    let output = HarnessOutput::captured();
-    let harness = Harness {
-        arguments: ["-o", "report.json"].map(str::to_string).to_vec(),
-        context: HarnessContext {
-            environment: Arc::default(),
-            folder: project.workspace.path("."),
-            color: false,
-            width: 100,
-            output: output.clone(),
-        },
-        file: "tests/a.rs",
-    };
+    let (harness, output) = project.harness("tests/a.rs", &["-o", "report.json"]);
     let cases = cases.to_vec();
     let code = harness.run(move |g: &mut Group| {
         for (name, keys) in cases {

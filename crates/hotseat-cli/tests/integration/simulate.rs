@@ -221,8 +221,7 @@ fn turn_limit_fails_case_only_with_failed_hard_check() {
     let suite =
         format!("{GOAL}  max_turns: 2\nfinal_assertions: {{ type: tool_called, name: book_venue }}\n");
     let tested = run_suite(&agent, &user, &suite);
-    let failure = tested.failure("s");
-    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("max_turns"), &json!("agent")));
+    let failure = tested.assert_fault("s", "max_turns", "agent");
     assert!(failure["message"].as_str().unwrap().starts_with("max turns (2) reached; "), "{failure}");
     let completion = &tested.case("s")["completion"];
     assert_eq!(
@@ -277,8 +276,7 @@ fn slow_simulated_user_is_at_fault_at_the_time_limit() {
     for (name, text) in [("a.test.yaml", yaml.as_str()), ("a_test.ts", script)] {
         let (agent, silent) = (agent(), FakeAgent::start(|_: &FakeRequest| FakeReply::never()));
         let tested = project(&agent, &silent).file(name, text).test(&["--runs", "2", "--max-invalid", "0"]);
-        let failure = tested.failure("s");
-        assert_eq!((&failure["kind"], &failure["fault"]), (&json!("simulator_error"), &json!("simulator")));
+        let failure = tested.assert_fault("s", "simulator_error", "simulator");
         let words = "no answer before the time limit of the case (600 ms) ended";
         assert!(failure["message"].as_str().unwrap().contains(words), "{name}: {failure}");
         assert_eq!(tested.case("s")["invalid"], 2, "{name}: {:#}", tested.case("s"));
@@ -286,8 +284,7 @@ fn slow_simulated_user_is_at_fault_at_the_time_limit() {
     }
     let (user, silent) = (simulated_user(&["Hello"]), FakeAgent::start(|_: &FakeRequest| FakeReply::never()));
     let tested = run_suite(&silent, &user, &format!("timeout: 600ms\n{GOAL}"));
-    let failure = tested.failure("s");
-    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("timeout"), &json!("agent")));
+    tested.assert_fault("s", "timeout", "agent");
 }
 
 #[test]
@@ -300,8 +297,7 @@ fn unusable_user_message_is_retried_then_error() {
     ] {
         let (agent, user) = (agent(), FakeAgent::with_text(rubbish));
         let tested = run_suite(&agent, &user, GOAL);
-        let failure = tested.failure("s");
-        assert_eq!((&failure["kind"], &failure["fault"]), (&json!("simulator_error"), &json!("simulator")));
+        tested.assert_fault("s", "simulator_error", "simulator");
         assert_eq!((user.requests().len(), agent.requests().len()), (3, 0));
         assert_eq!(tested.case("s")["completion"]["termination"], "error");
         assert_eq!(tested.case("s")["completion"]["failure_type"], "error");
@@ -338,12 +334,7 @@ fn out_of_role_user_makes_attempt_invalid() {
         );
         let suite = format!("{GOAL}{brief}final_assertions: {{ type: tool_called, name: book_venue }}\n");
         let tested = run_suite(&agent, &user, &suite);
-        let failure = tested.failure("s");
-        assert_eq!(
-            (&failure["kind"], &failure["fault"]),
-            (&json!("simulator_error"), &json!("simulator")),
-            "{words}"
-        );
+        let failure = tested.assert_fault("s", "simulator_error", "simulator");
         assert!(failure["message"].as_str().unwrap().contains(words), "{words}: {failure}");
         assert_eq!(agent.requests().len(), script.len() - 1, "the invalid user message is not sent");
         // The message and everything before it are recorded.
@@ -553,8 +544,7 @@ rules:
     let tested = project.test(&[]);
     tested.assert_all_passed();
     let project = project.file("own.md", "{{system}} {{topic}}");
-    let output = project.hotseat(&["test"]);
-    assert!(output.code == 2 && output.stderr.contains("has the unknown placeholder `topic`"), "{output}");
+    project.hotseat(&["test"]).assert_stderr(2, &["has the unknown placeholder `topic`"]);
 }
 
 #[test]

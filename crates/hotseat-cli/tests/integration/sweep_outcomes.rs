@@ -1,10 +1,10 @@
 //! What a sweep of faults says about agents that do something else after a fault than without it.
 
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
+use crate::common::http_agents::{asked_text, bank_client, bank_target, http_agent};
 use crate::common::{Project, TestRun};
-use crate::mcp::plain_target;
 
 /// Tools of a trip. The hints say which of them may be repeated.
 const TRIP: &str = "mcp:
@@ -20,13 +20,13 @@ const TRIP: &str = "mcp:
 
 /// An agent that does what the user says, in one of several wrong or right ways.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the server"));
+    http_agent(|request| {
+        let bank = bank_client(request);
         let call = |tool: &str, arguments: Value| bank.call(tool, &arguments).is_ok();
         let order = || json!({"order": "o-1"});
         let all = || call("find_order", order()) & call("book_hotel", order()) & call("charge_card", order());
-        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
-        let reply = match text.as_str() {
+        let text = asked_text(request);
+        match text.as_str() {
             "start again" => match all() || all() {
                 true => "Done.",
                 false => "It failed.",
@@ -57,15 +57,14 @@ fn agent() -> FakeAgent {
                 if paid { "Done." } else { "It failed." }
             }
             _ => "Hello.",
-        };
-        FakeReply::json(200, &json!({"reply": reply}))
+        }
     })
 }
 
 /// Runs a sweep of a case with a user text and assertions.
 fn sweep(agent: &FakeAgent, text: &str, kinds: &str, assertions: &str) -> TestRun {
     let suite = format!("name: a\nturns: [{{ user: {text} }}]\nassert: {assertions}\n");
-    let project = Project::with_config(&(plain_target(agent) + TRIP)).suite("a", &suite);
+    let project = Project::with_config(&(bank_target(agent) + TRIP)).suite("a", &suite);
     project.test(&["--faults", "sweep", "--fault-kinds", kinds])
 }
 
@@ -155,12 +154,12 @@ fn an_effect_of_a_tool_that_took_none_without_the_fault_is_named() {
 /// An agent that calls a tool only in the conversation without a fault leaves nothing to be seen.
 #[test]
 fn a_sweep_that_reaches_no_fault_proves_nothing() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+    let agent = http_agent(|request| {
         if request.index == 0 {
-            let bank = McpClient::new(request.header("x-bank").expect("the address of the server"));
+            let bank = bank_client(request);
             bank.call("charge_card", &json!({})).expect("a charge");
         }
-        FakeReply::json(200, &json!({"reply": "Done."}))
+        "Done."
     });
     let run = sweep(&agent, "pay", "is_error", "{ text: { must_match: Done } }");
     assert_eq!((outcomes(&run, "charge_card"), run.output.code), (vec!["not_reached"], 3), "{}", run.output);

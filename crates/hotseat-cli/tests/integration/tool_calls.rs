@@ -6,16 +6,6 @@ use hotseat_testkit::completions::{ChatCompletion, chunk};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-/// Asserts that the run failed with this kind and message.
-#[track_caller]
-fn assert_failed(tested: &TestRun, kind: &str, words: &str) {
-    let failure = tested.failure("a");
-    assert_eq!(failure["kind"], kind, "{failure:#}");
-    let said = failure.to_string();
-    assert!(said.contains(words), "{words:?} is not in {failure:#}");
-    assert_ne!(tested.output.code, 0, "{}", tested.output);
-}
-
 /// A project whose agent is a script that answers each message with these lines.
 fn line_project(lines: &[Value]) -> Project {
     let printed: String = lines.iter().map(|line| format!("  cat <<'END'\n{line}\nEND\n")).collect();
@@ -186,7 +176,7 @@ fn preserves_digits_and_surrogate_pairs() {
         reply.bytes("data: [DONE]")
     });
     chat_project(&server).suite("a", &with(one)).test(&[]).assert_all_passed();
-    assert_failed(&chat_project(&server).suite("a", &with(other)).test(&[]), "assertion", "pay");
+    chat_project(&server).suite("a", &with(other)).test(&[]).assert_failure("a", "assertion", &["pay"]);
 
     let agent = format!(
         "while read -r message; do\n  cat <<'END'\n{{\"type\":\"text\",\"delta\":\"a\\ud83d\"}}\n{{\"type\":\"text\",\"delta\":\"\\ude00b\"}}\n{{\"type\":\"tool_call\",\"name\":\"pay\",\"arguments\":{{\"id\":{one},\"t\":\"\\ud83d\\ude00\"}}}}\n{{\"type\":\"done\"}}\nEND\ndone\n"
@@ -197,7 +187,7 @@ fn preserves_digits_and_surrogate_pairs() {
             .suite("a", &test)
     };
     project(with(one)).test(&[]).assert_all_passed();
-    assert_failed(&project(with(other)).test(&[]), "assertion", "pay");
+    project(with(other)).test(&[]).assert_failure("a", "assertion", &["pay"]);
 }
 
 /// Half of a surrogate pair is U+FFFD, also in keys. Only the text of a reply may continue it.
@@ -245,7 +235,7 @@ fn announced_result_must_arrive() {
         ])
     };
     let tested = open("pay", json!({"type": "done"})).suite("a", HELLO).test(&[]);
-    assert_failed(&tested, "protocol_error", "no result came before `done`");
+    tested.assert_failure("a", "protocol_error", &["no result came before `done`"]);
     // A tool that asks the user, or an agent that waits, leaves the call open.
     open("ask_user", json!({"type": "done"})).suite("a", HELLO).test(&[]).assert_all_passed();
     open("pay", json!({"type": "done", "awaiting_input": true}))
@@ -262,7 +252,7 @@ fn pending_call_waits_or_fails() {
         })
     };
     let tested = chat_project(&waiting("pick")).suite("a", HELLO).test(&[]);
-    assert_failed(&tested, "test_error", "awaits its result, but the test does not offer this tool");
+    tested.assert_failure("a", "test_error", &["awaits its result, but the test does not offer this tool"]);
     let tested = chat_project(&waiting("ask_user")).suite("a", HELLO).test(&["-v"]);
     tested.assert_all_passed();
     let turn = &tested.case("a")["turns"][0];
@@ -285,7 +275,7 @@ fn imported_call_without_result_never_passes() {
     assert!(imported.stdout.contains("1 tool call without a result"), "{imported}");
     let project = project.file("a.test.yaml", &suite(NO_DECLINED_PAYMENT));
     let tested = project.test(&["-n", "replay:in/recordings", "a.test.yaml"]);
-    assert_failed(&tested, "assertion", "no result of the agent: turn 1: pay");
+    tested.assert_failure("a", "assertion", &["no result of the agent: turn 1: pay"]);
     let calls = &tested.case("a")["turns"][0]["tool_calls"];
     assert_eq!((&calls[0]["unanswered"], &calls[1]["unanswered"]), (&Value::Null, &json!(true)));
 }
@@ -336,10 +326,10 @@ fn case_answers_client_tool_calls() {
         };
         let tested = test(answered);
         assert_eq!(tested.output.code, 0, "{target}{}", tested.output);
-        assert_failed(
-            &test(unanswered),
+        test(unanswered).assert_failure(
+            "a",
             "test_error",
-            "pick and awaits its result, but the test does not offer this tool",
+            &["pick and awaits its result, but the test does not offer this tool"],
         );
         let tested = test(awaiting);
         assert_eq!(tested.output.code, 0, "{target}{}", tested.output);
@@ -361,7 +351,7 @@ fn output_after_last_turn_never_passes() {
     ];
     let forbidden = "name: a\nturns: [{ user: hello, assert: { tools: { forbid: [delete] } } }]\n";
     let tested = line_project(&late).suite("a", forbidden).test(&[]);
-    assert_failed(&tested, "protocol_error", "printed something after `done`");
+    tested.assert_failure("a", "protocol_error", &["printed something after `done`"]);
     // One program prints it later, another when its input ends.
     for late in ["sleep 0.3; ", "cat > /dev/null; "] {
         let agent = format!(
@@ -369,10 +359,10 @@ fn output_after_last_turn_never_passes() {
         );
         let project = Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
             .file("agent.sh", &agent);
-        assert_failed(
-            &project.suite("a", forbidden).test(&[]),
+        project.suite("a", forbidden).test(&[]).assert_failure(
+            "a",
             "protocol_error",
-            "printed something after `done`",
+            &["printed something after `done`"],
         );
     }
 }
@@ -382,7 +372,11 @@ fn rejects_line_with_two_types() {
     let agent = "read -r message\necho '{\"type\":\"note\",\"type\":\"text\",\"text\":\"ok\"}'\necho '{\"type\":\"done\"}'\n";
     let project =
         Project::with_config("target: { type: command, command: [sh, agent.sh] }\n").file("agent.sh", agent);
-    assert_failed(&project.suite("a", HELLO).test(&[]), "protocol_error", r#"has a duplicate key \"type\""#);
+    project.suite("a", HELLO).test(&[]).assert_failure(
+        "a",
+        "protocol_error",
+        &[r#"has a duplicate key \"type\""#],
+    );
 }
 
 #[test]
@@ -405,7 +399,7 @@ fn chunk_after_end_is_recorded() {
         done.event(chunk(json!({"tool_calls": [call]}), None))
     });
     let forbidden = "name: a\nturns: [{ user: hello, assert: { tools: { forbid: [delete] } } }]\n";
-    assert_failed(&chat_project(&server).suite("a", forbidden).test(&[]), "assertion", "delete");
+    chat_project(&server).suite("a", forbidden).test(&[]).assert_failure("a", "assertion", &["delete"]);
 }
 
 #[test]
@@ -595,7 +589,7 @@ fn arguments_that_are_no_object_match_no_pattern() {
         ("require: [{ name: a, args_not_match: { '0': 2 } }]", "assertion"),
     ] {
         let tested = agent().suite("a", &suite(&format!("      tools: {{ {asserted} }}\n"))).test(&[]);
-        assert_failed(&tested, kind, "are unknown or no JSON object");
+        tested.assert_failure("a", kind, &["are unknown or no JSON object"]);
     }
     agent().suite("a", &suite("      tools: { require: [a] }\n")).test(&[]).assert_all_passed();
 }

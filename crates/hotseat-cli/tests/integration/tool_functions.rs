@@ -3,8 +3,9 @@
 use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::json;
 
+use crate::common::http_agents::bank_target;
 use crate::common::{Project, TestRun};
-use crate::mcp::{calls, plain_agent, plain_target};
+use crate::mcp::{calls, plain_agent};
 
 /// Functions that answer `charge_card`, well and badly.
 const FUNCTIONS: &str = "
@@ -30,7 +31,7 @@ fn project(agent: &FakeAgent, function: &str, suite: &str) -> Project {
         "{}scripts: {{ timeout_ms: 2000 }}
 mcp: {{ bank: {{ type: mock, tools: [{{ name: charge_card, answers: [{{ use: scripts:bank.{function} }}] }}] }} }}
 ",
-        plain_target(agent)
+        bank_target(agent)
     );
     Project::with_config(&config).file("src/bank.ts", FUNCTIONS).suite("a", suite)
 }

@@ -317,8 +317,7 @@ fn unusable_topic_judge_answer_is_an_error() {
     let (agent, judge) = (booking_agent(), FakeAgent::with_text("It is about booking, I think."));
     let suite = BOOKING.replace("type: topic, name: greeting", "type: topic, name: greeting, negate: true");
     let tested = run_suite(&agent, Some(&judge), &suite);
-    let failure = tested.failure("booking");
-    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("judge_error"), &json!("judge")));
+    tested.assert_fault("booking", "judge_error", "judge");
     assert_eq!(tested.case("booking")["completion"]["failure_type"], "error");
     assert_eq!(agent.requests().len(), 1, "it does not go on without knowing where it is");
 }
@@ -628,11 +627,11 @@ final_assertions: {{ type: satisfy, criteria: booked, negate: true }}
 #[test]
 fn a_topic_that_the_graph_does_not_name_is_rejected() {
     let suite = "name: a\nturns: [{ user: hi }]\ntopics:\n  greeting: { characteristic: hello }\n  Booking: { characteristic: books, assert: { text: { must_match: zzz } } }\n  booking: { characteristic: books }\ngraph: { greeting: booking, booking: greeting }\n";
-    let output = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
+    Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
         .suite("a", suite)
-        .hotseat(&["test"]);
-    assert_eq!(output.code, 2, "{output}");
-    for words in ["no topic of the graph is named `Booking`", "a.test.yaml:5:3", "did you mean `booking`?"] {
-        assert!(output.stderr.contains(words), "{words}: {output}");
-    }
+        .hotseat(&["test"])
+        .assert_stderr(
+            2,
+            &["no topic of the graph is named `Booking`", "a.test.yaml:5:3", "did you mean `booking`?"],
+        );
 }

@@ -94,8 +94,7 @@ fn hard_assertion_ends_test_and_soft_one_does_not() {
     });";
     let tested = project(&agent, script).test(&["a_test.ts"]);
     assert_eq!(agent.user_texts(), ["one", "two"]);
-    let failure = tested.failure("a");
-    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("assertion"), &json!("agent")));
+    let failure = tested.assert_fault("a", "assertion", "agent");
     assert!(failure["detail"].as_str().unwrap().contains("a_test.ts:6:21"), "{failure:#}");
     assert_eq!(tested.output.code, 1);
     let soft = "it('a', () => { user.says('one'); evaluate(agent).toCallTool('book_room'); });";
@@ -159,12 +158,7 @@ fn test_bugs_are_test_errors() {
         ("before(() => { throw new Error('of before'); }); it('a', () => {});", "of before"),
     ] {
         let tested = run_script(script);
-        let failure = tested.failure("a");
-        assert_eq!(
-            (&failure["kind"], &failure["fault"]),
-            (&json!("script_error"), &json!("test")),
-            "{script}: {failure:#}"
-        );
+        let failure = tested.assert_fault("a", "script_error", "test");
         let shown = failure.to_string();
         assert!(shown.contains(words), "{script}: {failure:#}");
         if !words.contains("memory") && !words.contains("words") && !words.contains("300 ms") {
@@ -1715,8 +1709,7 @@ fn unresolved_names_are_test_errors_even_if_soft() {
         ("measured", "`godo`", 1),
         ("a topic that is measured", "`strat`", 1),
     ] {
-        let failure = tested.failure(name);
-        assert_eq!((&failure["kind"], &failure["fault"]), (&json!("test_error"), &json!("test")), "{name}");
+        let failure = tested.assert_fault(name, "test_error", "test");
         let message = failure["message"].as_str().unwrap();
         assert!(message.contains(words) && message.contains("a_test.ts:"), "{name}: {message}");
         assert_eq!(tested.case(name)["turns"].as_array().unwrap().len(), turns, "{name}");

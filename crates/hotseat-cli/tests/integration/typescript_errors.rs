@@ -115,15 +115,14 @@ criteria: { short: { match: [{ type: contains, value: a }] }, polite: { match: [
         ),
     ] {
         let project = Project::with_config(config).file("a_test.ts", &format!("{IMPORTS}\n{script}"));
-        let output = project.hotseat(&["test"]);
-        assert_eq!(output.code, 2, "{script}: {output}");
-        for words in [
-            "the criterion `polite` is decided by a function",
-            "write `expect(agent).toSatisfy(\"polite\")` in the test",
-            &format!("a_test.ts:{line}:"),
-        ] {
-            assert!(output.stderr.contains(words), "{script}: {output}");
-        }
+        project.hotseat(&["test"]).assert_stderr(
+            2,
+            &[
+                "the criterion `polite` is decided by a function",
+                "write `expect(agent).toSatisfy(\"polite\")` in the test",
+                &format!("a_test.ts:{line}:"),
+            ],
+        );
     }
     // The criterion of another group, or a nearer one for a judge, does not count.
     for script in [
@@ -161,8 +160,7 @@ fn an_error_without_a_place_names_its_file() {
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
         .file("a_test.ts", "import { it } from 'hotseat';\nit('a', () => {});\n")
         .file("deep/b_test.ts", "import { it } from 'hotseat';\nthrow 1;\n");
-    let output = project.hotseat(&["list"]);
-    assert!(output.code == 2 && output.stderr.contains("deep/b_test.ts: thrown: 1"), "{output}");
+    project.hotseat(&["list"]).assert_stderr(2, &["deep/b_test.ts: thrown: 1"]);
 }
 
 /// JSON would leave these values out, and the assertion would assert less.
@@ -721,12 +719,7 @@ fn self_stopped_test_does_not_pass() {
     ";
     let tested = run_script(script);
     for name in ["borrows", "TestSkips"] {
-        let failure = tested.failure(name);
-        assert_eq!(
-            (&failure["kind"], &failure["fault"]),
-            (&json!("test_error"), &json!("test")),
-            "{failure:#}"
-        );
+        tested.assert_fault(name, "test_error", "test");
     }
     assert_eq!(tested.case("TestSkipsInside")["status"], "passed");
     assert_eq!(tested.failure("TestEnds")["kind"], "assertion");
@@ -786,8 +779,7 @@ fn unknown_judge_is_test_error() {
         "it('a', () => { user.says('hi'); evaluate(agent).toSatisfy('it is polite'); user.says('never'); });",
     );
     assert_eq!(tested.output.code, 1, "{}", tested.output);
-    let failure = tested.failure("a");
-    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("test_error"), &json!("test")), "{failure:#}");
+    tested.assert_fault("a", "test_error", "test");
     assert_eq!(tested.case("a")["turns"].as_array().unwrap().len(), 1);
 }
 
@@ -1018,10 +1010,8 @@ fn places_of_options_are_those_of_the_declaration() {
         ("judge: 'nobody', assert: { type: 'goal', goal: 'x' }", "unknown agent `nobody`"),
         ("metadata: { note: /a/ }", "`metadata.note` is /a/"),
     ] {
-        let output = refused(&format!("it('a', {{ {options} }}, () => {{ user.says('x'); }});"));
-        for words in [message, "--> a_test.ts:2:", &format!("2 | it('a', {{ {options} }}")] {
-            assert!(output.stderr.contains(words), "{words}: {output}");
-        }
+        refused(&format!("it('a', {{ {options} }}, () => {{ user.says('x'); }});"))
+            .assert_stderr(2, &[message, "--> a_test.ts:2:", &format!("2 | it('a', {{ {options} }}")]);
     }
 }
 

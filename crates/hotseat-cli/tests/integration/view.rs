@@ -238,7 +238,7 @@ fn killed_run_is_incomplete_and_resumed_run_is_running() {
     assert!(shown.stderr.contains("this run is incomplete"), "{shown}");
     assert!(!shown.stdout.contains("COULD NOT BE CARRIED OUT"), "{shown}");
     let second = project.hotseat(&["show", "last", "second"]);
-    assert!(second.code == 2 && second.stderr.contains("`second` was interrupted with run"), "{second}");
+    second.assert_stderr(2, &["`second` was interrupted with run"]);
     let started = project.hotseat(&["show", "--json"]).stdout;
     assert_eq!(started.matches(r#""type":"test_start""#).count(), 2, "reported events are stored: {started}");
     let summary: Value = serde_json::from_str(started.lines().last().expect("a line")).expect("a summary");
@@ -441,13 +441,11 @@ fn serves_no_files() {
 fn lists_and_names_runs() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
-    let none = project.hotseat(&["view"]);
-    assert!(none.code == 2 && none.stderr.contains("`hotseat test` saves them there"), "{none}");
+    project.hotseat(&["view"]).assert_stderr(2, &["`hotseat test` saves them there"]);
     project.hotseat(&["test"]);
     let project = project.suite("b", &case("bye", "bye", "hello"));
     assert_eq!(project.hotseat(&["test"]).code, 1);
-    let unknown = project.hotseat(&["view", "last~7"]);
-    assert!(unknown.code == 2 && unknown.stderr.contains("fewer runs are saved"), "{unknown}");
+    project.hotseat(&["view", "last~7"]).assert_stderr(2, &["fewer runs are saved"]);
 
     let (viewing, site) = start_view(&project, &["last~1"]);
     let earlier = site.get("/api/run").json();
@@ -471,8 +469,7 @@ fn lists_and_names_runs() {
     assert_eq!(last["run"]["kept"]["id"], listed["runs"][0]["id"]);
     assert_eq!(site.get("/api/runs?most=x").status, 400);
 
-    let taken = project.hotseat(&["view", "--port", site.port()]);
-    assert!(taken.code == 3 && taken.stderr.contains("omit --port to pick a free port"), "{taken}");
+    project.hotseat(&["view", "--port", site.port()]).assert_stderr(3, &["omit --port to pick a free port"]);
     assert_stops(viewing);
 }
 
@@ -617,8 +614,12 @@ fn terminal_view_stays_until_ctrl_c() {
     assert_eq!(running.wait().code, 1, "what the run came to");
 
     // On a CI server there is no keyboard input.
-    let output = project.command(&["test", "--view"]).env("CI", "true").terminal(100).run();
-    assert!(output.code == 1 && output.stdout.contains("view: ended with the run"), "{output}");
+    project
+        .command(&["test", "--view"])
+        .env("CI", "true")
+        .terminal(100)
+        .run()
+        .assert_stdout(1, &["view: ended with the run"]);
 }
 
 #[test]

@@ -240,6 +240,5 @@ fn without_a_terminal_there_are_no_keys() {
     running.wait_for_stdout("renamed");
     running.interrupt();
     assert_eq!(running.wait().code, 130);
-    let refused = project.hotseat(&["test", "--watch", "--json"]);
-    assert!(refused.code == 2 && refused.stdout.contains("cannot be used with"), "{refused}");
+    project.hotseat(&["test", "--watch", "--json"]).assert_stdout(2, &["cannot be used with"]);
 }

@@ -1,5 +1,6 @@
 //! The binary under test in a project folder of its own, and its output.
 
+pub mod http_agents;
 pub mod letters;
 pub mod records;
 pub mod typescript;
@@ -8,10 +9,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramInvocation, ProgramOutput, TestWorkspace};
 use serde_json::Value;
@@ -85,6 +87,20 @@ impl Project {
         output
     }
 
+    /// A Rust test program in this folder, and what it prints.
+    pub fn harness(&self, file: &'static str, arguments: &[&str]) -> (Harness, HarnessOutput) {
+        let output = HarnessOutput::captured();
+        let context = HarnessContext {
+            environment: Arc::default(),
+            folder: self.workspace.path("."),
+            color: false,
+            width: 100,
+            output: output.clone(),
+        };
+        let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
+        (Harness { arguments, context, file }, output)
+    }
+
     /// Runs `hotseat test` with a report.
     #[track_caller]
     pub fn test(&self, args: &[&str]) -> TestRun {
@@ -110,12 +126,8 @@ impl Project {
         let _ = std::fs::remove_file(self.workspace.path(REPORT));
         let output = prepare(self.command(&[&["test", "-o", REPORT], args].concat())).run();
         assert_no_panic(&output);
-        let Ok(report) = std::fs::read_to_string(self.workspace.path(REPORT)) else {
-            panic!("no report was written\n{output}")
-        };
-        let report =
-            serde_json::from_str(&report).unwrap_or_else(|error| panic!("{error}: {report}\n{output}"));
-        TestRun { output, report }
+        assert!(exists(&self.workspace, REPORT), "no report was written\n{output}");
+        TestRun { output, report: self.workspace.read_json(REPORT) }
     }
 }
 
@@ -143,7 +155,16 @@ impl TestRun {
     pub fn failure(&self, name: &str) -> &Value {
         let case = self.case(name);
         assert_eq!(case["status"], "failed", "{name}: {case:#}\n{}", self.output);
+        assert_ne!(self.output.code, 0, "{}", self.output);
         &case["failure"]
+    }
+
+    /// Asserts the kind and the fault of the failure of a case, and returns it.
+    #[track_caller]
+    pub fn assert_fault(&self, name: &str, kind: &str, fault: &str) -> &Value {
+        let failure = self.failure(name);
+        assert!(failure["kind"] == kind && failure["fault"] == fault, "{kind} of {fault}: {failure:#}");
+        failure
     }
 
     /// Asserts the kind of failure of a case, and that its message or detail contains these words.

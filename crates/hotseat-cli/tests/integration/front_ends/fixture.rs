@@ -1,14 +1,13 @@
 //! Fixture: two agents, a judge model and a project that defines them; runs tests of each front end.
 
-use std::sync::Arc;
-
-use hotseat::dsl::{Group, Harness, HarnessContext, HarnessOutput};
+use hotseat::dsl::{Group, HarnessOutput};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::text_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient};
 use serde_json::{Value, json};
 
 use crate::common::Project;
+use crate::common::http_agents::http_agent;
 
 /// How a front end supports a feature.
 pub enum FrontEndSupport {
@@ -78,7 +77,7 @@ pub const ENCODED: &str = "YSByZWNlaXB0IG92ZXIgMTIgZXVyb3M=";
 impl FeatureFixture {
     pub fn create() -> FeatureFixture {
         let one = FakeAgent::start(answer_request);
-        let two = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "two heard you"})));
+        let two = http_agent(|_| "two heard you");
         let judge = FakeAgent::start(|_| {
             let answer = json!({"reasoning": "It is so.", "satisfied": true}).to_string();
             text_reply(&answer)
@@ -153,19 +152,8 @@ hooks:
             let output = self.project.hotseat(&[&[*command], rest].concat());
             return (output.code, output.stdout + &output.stderr);
         }
-        let output = HarnessOutput::captured();
-        let arguments = [&["-o", "report.json"], arguments].concat();
-        let harness = Harness {
-            arguments: arguments.iter().map(|argument| argument.to_string()).collect(),
-            context: HarnessContext {
-                environment: Arc::default(),
-                folder: self.project.workspace.path("."),
-                color: false,
-                width: 100,
-                output: output.clone(),
-            },
-            file: "tests/a.rs",
-        };
+        let (harness, output) =
+            self.project.harness("tests/a.rs", &[&["-o", "report.json"], arguments].concat());
         let code = harness.run(declare);
         let HarnessOutput::Captured(kept) = output else { unreachable!("it is kept") };
         (code.into(), kept.text())

@@ -257,8 +257,7 @@ fn script_tests() {
         ("scripts.expanse.response", "did you mean `scripts.expense.response`?"),
         ("scripts.expense", "write `scripts.AGENT.MODULE`"),
     ] {
-        let output = house.command(&["test", "--config", "scripts.yaml", "-i", named]).run();
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        house.command(&["test", "--config", "scripts.yaml", "-i", named]).run().assert_stderr(2, &[words]);
     }
 }
 

@@ -65,7 +65,7 @@ fn human_continues_conversation() {
             .stdin("Travel, $80\nYes\n")
             .run()
             .assert_code(0);
-        let report: Value = serde_json::from_str(&house.project.workspace.read(&report)).unwrap();
+        let report = house.project.workspace.read_json(&report);
         let sources: Vec<&Value> = report["results"][0]["turns"]
             .as_array()
             .unwrap()
