@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::args::TestArgs;
 use crate::context::CliContext;
 use crate::exit::{CommandResult, ExitStatus};
+use crate::written_cases::check_destination;
 
 /// Prints a summary of the selected cases. Each `-o FILE.jsonl` receives the cases. Generated cases are printed if no such file is given, since they exist nowhere else.
 pub fn run(
@@ -25,6 +26,9 @@ pub fn run(
     let files =
         args.output.iter().filter(|path| ReportFormat::from_path(path) == Some(ReportFormat::JsonLines));
     let head = shared_head(plan, project, made_up || files.clone().next().is_some()).map_err(invalid)?;
+    for path in files.clone() {
+        check_destination(("-o", path), plan, |_| true, project, context).map_err(invalid)?;
+    }
     for path in files.clone() {
         let not_writable = |error| context.fail(ExitStatus::RunError, ReportWriteError::new(path, error));
         let file = reporters::create_file(&context.folder.join(path)).map_err(not_writable)?;

@@ -34,6 +34,7 @@ mod store_location;
 mod test;
 mod view;
 mod watch;
+mod written_cases;
 
 use std::process::ExitCode;
 

@@ -89,6 +89,11 @@ impl ScriptFolder {
         Ok(ScriptFolder { root: fs::canonicalize(root)?, shown: shown.to_path_buf() })
     }
 
+    /// The canonical path.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Returns the display path of a key.
     pub(crate) fn shown(&self, key: &str) -> String {
         self.shown.join(key).display().to_string()

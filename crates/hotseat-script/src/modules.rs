@@ -1,8 +1,8 @@
 //! Modules: each file is read and stripped once, and run by any number of contexts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 #[cfg(feature = "engine")]
 use std::sync::OnceLock;
 #[cfg(feature = "engine")]
@@ -31,6 +31,8 @@ pub struct Scripts(Arc<ModuleCache>);
 struct ModuleCache {
     folder: ScriptFolder,
     modules: Mutex<HashMap<Arc<str>, LoadResult>>,
+    /// Other files that scripts have read.
+    data: Mutex<BTreeSet<PathBuf>>,
 }
 
 /// Maximum number of frames kept of a stack trace.
@@ -80,7 +82,24 @@ impl Scripts {
     /// If the folder does not exist.
     pub fn open(folder: &Path, shown: &Path) -> io::Result<Scripts> {
         let folder = ScriptFolder::open(folder, shown)?;
-        Ok(Scripts(Arc::new(ModuleCache { folder, modules: Mutex::default() })))
+        Ok(Scripts(Arc::new(ModuleCache { folder, modules: Mutex::default(), data: Mutex::default() })))
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        self.0.folder.root()
+    }
+
+    /// Adds a file that a script has read.
+    pub fn add_data(&self, file: PathBuf) {
+        self.0.data.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
+    }
+
+    /// Returns the files that were loaded as modules or read.
+    pub fn loaded_files(&self) -> Vec<PathBuf> {
+        let modules = self.0.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let data = self.0.data.lock().unwrap_or_else(PoisonError::into_inner);
+        modules.keys().map(|key| self.root().join(&**key)).chain(data.iter().cloned()).collect()
     }
 
     /// Finds the module of a path from the folder. The extension and `index` may be omitted.

@@ -1,7 +1,7 @@
 //! `hotseat test`.
 
 mod choices;
-mod outputs;
+pub mod outputs;
 mod recheck;
 mod reporters;
 mod saving;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
+use hotseat_engine::cases::TestCase;
 use hotseat_engine::config::{Project, ScriptScope, missing_path};
 use hotseat_engine::run::{EventRetention, RunChoices, RunContext, RunPlan, RunSettings, RunSummary};
 use hotseat_report::runner::{FinishedRun, RunBuilder, RunHooks, RunSaver, RunnerError};
@@ -30,6 +31,7 @@ use crate::rerun::rerun_commands;
 use crate::selection::{load_plan, restriction};
 use crate::store_location::report_store_error;
 use crate::view::ViewServerThread;
+use crate::written_cases::check_destination;
 use recheck::RecheckContext;
 pub use recheck::RecheckRequest;
 use reporters::OpenReporters;
@@ -269,6 +271,12 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
     if args.dry_run {
         let made_up = matches!(input, Some(TestInput::Generated(..)));
         return dry_run::run(&args, made_up, &plan, &project, context);
+    }
+    if let Some(path) = &args.save {
+        let asks_human = choices::may_ask_human(&args, &plan, input.as_ref());
+        let is_written = |case: &TestCase| case.program.is_none() && (asks_human || case.simulator.is_some());
+        check_destination(("--save", path), &plan, is_written, &project, context)
+            .map_err(|wrong| context.reject(wrong))?;
     }
     let broken = |words: String| context.fail(ExitStatus::RunError, words);
     let files = outputs::open(&args, context).map_err(|error| broken(error.to_string()))?;

@@ -158,7 +158,7 @@ fn output_files(args: &TestArgs) -> impl Iterator<Item = (&str, &PathBuf)> {
 }
 
 /// Resolves a path, whether the file exists or not.
-fn resolve_path(path: &Path) -> PathBuf {
+pub fn resolve_path(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }

@@ -533,6 +533,94 @@ fn errors_of_report_writers_keep_their_lines() {
     assert!(event.to_string().contains("throw new Error("), "{event}");
 }
 
+/// A case that is written elsewhere would be decided by other files, or test another agent.
+#[test]
+fn written_cases_test_what_their_suites_test() {
+    let (one, two) = (echo_agent(), echo_agent());
+    let config = format!(
+        "agents: {{ one: {{ endpoint: '{}', folder: tests/own }}, two: {{ endpoint: '{}' }} }}\ntarget: two\n",
+        one.url(),
+        two.url()
+    );
+    let prompt = "{{system}} {{rules}} {{conversation}}";
+    let tools = "{\"tools\": []}";
+    let project = Project::with_config(&config)
+        .file("src/checks.ts", "export function polite() { return true; }\n")
+        .file("tests/sub/src/checks.ts", "export function polite() { return false; }\n")
+        .file(
+            "tests/sub/script.test.yaml",
+            "name: p\ninput: hi\nassert: [{ type: script, use: 'scripts:checks.polite' }]\n",
+        )
+        .file("tests/sub/hook.test.yaml", "name: h\ninput: hi\nbefore: checks.polite\n")
+        .file("tests/own/agent.test.yaml", "name: a\ninput: hi\n")
+        .file("tests/sub/r.jpg", "x")
+        .file(
+            "tests/sub/file.test.yaml",
+            "name: f\nturns: [{ user: hi, attachments: [{ type: image, source: 'file://./r.jpg' }] }]\n",
+        )
+        .file("tests/sub/prompt.md", prompt)
+        .file(
+            "tests/sub/prompt.test.yaml",
+            "name: s\ninput: hi\nsimulate: { use: 'agents:one', goal: end, template: prompt.md, max_turns: 1 }\n",
+        )
+        .file("tests/sub/tools.json", tools)
+        .file(
+            "tests/sub/mcp.test.yaml",
+            "name: m\ninput: hi\nmcp: { bank: { type: mock, tools_from: tools.json } }\n",
+        )
+        .file("tests/x.test.yaml", "name: same\ninput: hi\n")
+        .file("tests/y.test.yaml", "name: same\ninput: hi\n")
+        .file("all.json", tools)
+        .file(
+            "tests/free.test.yaml",
+            "name: free\ninput: hi\nmcp: { bank: { type: mock, tools_from: all.json } }\nassert: [{ type: script, use: 'scripts:checks.polite' }]\n",
+        );
+    let write =
+        |suites: &[&str], to: &str| project.hotseat(&[&["test", "--dry-run", "-o", to][..], suites].concat());
+    for (suites, words) in [
+        (&["tests/sub/script.test.yaml"][..], "`scripts:checks.polite` would be another function, or none"),
+        (&["tests/sub/hook.test.yaml"], "`checks.polite` would be another function, or none"),
+        (&["tests/own/agent.test.yaml"], "it would test agent `two`, and not agent `one`"),
+        (&["tests/sub/file.test.yaml"], "`./r.jpg` would be another file, or none"),
+        (&["tests/sub/prompt.test.yaml"], "`prompt.md` would be another file, or none"),
+        (&["tests/sub/mcp.test.yaml"], "`tools.json` would be another file, or none"),
+        (&["tests/x.test.yaml", "tests/y.test.yaml"], "a case of another suite has the id `same`, too"),
+    ] {
+        let refused = write(suites, "all.test.jsonl");
+        assert_exit_code(&refused, 2);
+        let place = format!("{}:1:", suites[suites.len() - 1]);
+        for words in [words, "-o all.test.jsonl: this case cannot be written there", &place] {
+            assert!(refused.stderr.contains(words), "{words}: {refused}");
+        }
+        assert!(!project.workspace.path("all.test.jsonl").exists(), "{refused}");
+    }
+    let refused = write(&["tests/own/agent.test.yaml"], "all.test.jsonl");
+    let help = "write it beside its suite: `-o tests/own/all.test.jsonl`";
+    assert!(refused.stderr.contains(help), "{refused}");
+
+    for (suite, to, code) in [
+        ("tests/sub/script.test.yaml", "tests/sub/all.test.jsonl", 1),
+        ("tests/own/agent.test.yaml", "tests/own/all.test.jsonl", 0),
+        ("tests/sub/file.test.yaml", "tests/sub/all.test.jsonl", 0),
+        ("tests/sub/mcp.test.yaml", "tests/sub/all.test.jsonl", 0),
+        // Its files are those of the project.
+        ("tests/free.test.yaml", "all.test.jsonl", 0),
+    ] {
+        assert_exit_code(&write(&[suite], to), 0);
+        assert_exit_code(&project.hotseat(&["test", to]), code);
+        assert_exit_code(&project.hotseat(&["test", suite]), code);
+    }
+
+    let asked = one.requests().len() + two.requests().len();
+    let saved = project.hotseat(&["test", "tests/sub/prompt.test.yaml", "--save", "saved.test.jsonl"]);
+    assert_exit_code(&saved, 2);
+    assert!(saved.stderr.contains("`--save tests/sub/saved.test.jsonl`"), "{saved}");
+    assert_eq!(one.requests().len() + two.requests().len(), asked, "{saved}");
+    // A case that no simulated user continues is not saved.
+    let args = ["test", "tests/own/agent.test.yaml", "--save", "saved.test.jsonl"];
+    assert_exit_code(&project.hotseat(&args), 0);
+}
+
 #[test]
 fn report_exists_if_report_writer_fails() {
     let agent = echo_agent();

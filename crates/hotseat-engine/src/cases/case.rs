@@ -31,8 +31,8 @@ use super::variables::{node_mcp_references, uses_hook_variables};
 use hotseat_checks::{Check, Pattern};
 use hotseat_document::{Diagnostic, DocumentNode, SourceSpan, SourceText};
 use hotseat_targets::message::{
-    AttachmentError, ClientTool, ContentPart, ConversationMessage, InterruptAnswer, RequestIdentity,
-    ToolAnswer, ToolFunction, media_parts,
+    AttachmentError, ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MediaSource,
+    RequestIdentity, ToolAnswer, ToolFunction, media_parts,
 };
 use hotseat_targets::recorder::SecretRedactor;
 
@@ -288,6 +288,26 @@ impl TestCase {
         Some(Diagnostic::new(message).at(check.place.clone()).help(help))
     }
 
+    /// Paths that the case looks for in the folder of its suite first, as written.
+    pub fn named_files(&self) -> impl Iterator<Item = &str> {
+        let contents = self.turns.iter().map(|turn| &turn.content);
+        let contents = contents.chain(self.opening.messages.iter().map(|message| &message.content));
+        let attached =
+            contents.flat_map(|content| media_parts(content)).filter_map(|media| match &media.source {
+                MediaSource::File(path) => Some(path.as_str()),
+                MediaSource::Url(_) | MediaSource::Data(_) => None,
+            });
+        let template = self.brief().and_then(|brief| brief.template.as_ref());
+        let of_services = self.mcp.files().chain(self.models.files()).map(|(path, _)| path);
+        attached.chain(template.map(|template| template.path.as_str())).chain(of_services)
+    }
+
+    /// The file with the prompt of its simulated user, if it has one.
+    fn prompt_file(&self) -> Option<PathBuf> {
+        let path = &self.brief()?.template.as_ref()?.path;
+        self.document.folders.iter().map(|folder| folder.join(path)).find(|file| file.is_file())
+    }
+
     /// Functions that answer client-side tools and tools of MCP servers.
     pub fn tool_functions(&self) -> impl Iterator<Item = &ToolFunction> {
         let of_client = self.target.tools.iter().flat_map(|tool| &tool.answers);
@@ -410,7 +430,7 @@ impl TestCase {
 
     /// Returns the files that the case reads, each with what it is. Attachments are searched in these folders.
     pub fn files(&self, folders: &[&Path]) -> Vec<(PathBuf, &'static str)> {
-        let services = self.mcp.files().chain(self.models.files()).map(Path::to_path_buf);
+        let services = self.mcp.files().chain(self.models.files()).map(|(_, file)| file.to_path_buf());
         let scenario = self.document.scenario.as_deref().or(self.scenario.as_deref());
         let scenario = scenario.and_then(|scenario| Some(scenario.file.as_deref()?.to_path_buf()));
         let turns = self.turns.iter().flat_map(|turn| media_parts(&turn.content));
@@ -418,7 +438,9 @@ impl TestCase {
         let attachments = turns.chain(messages).filter_map(|media| media.file_in(folders));
         let services = services.map(|file| (file, "a file of an MCP server or a served model"));
         let scenario = scenario.into_iter().map(|file| (file, "a file of scenarios"));
-        services.chain(scenario).chain(attachments.map(|file| (file, "an attachment"))).collect()
+        let prompt = self.prompt_file().map(|file| (file, "a prompt of a simulated user"));
+        let attachments = attachments.map(|file| (file, "an attachment"));
+        services.chain(scenario).chain(prompt).chain(attachments).collect()
     }
 
     /// Returns the case with attachments loaded from the first of these folders that contains them. Fails if

@@ -319,7 +319,7 @@ impl Service for McpServer {
         }
     }
 
-    fn file(&self) -> Option<&Path> {
+    fn file(&self) -> Option<(&str, &Path)> {
         match &self.source {
             McpSource::Mock { list, .. } => list.as_ref()?.found(),
             McpSource::Replay(file) => file.found(),

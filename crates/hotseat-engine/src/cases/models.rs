@@ -143,7 +143,7 @@ impl Service for ModelSource {
         }
     }
 
-    fn file(&self) -> Option<&Path> {
+    fn file(&self) -> Option<(&str, &Path)> {
         match &self.replies {
             ReplySource::Script(file) => file.found(),
             ReplySource::Replay { recording, .. } => recording.found(),

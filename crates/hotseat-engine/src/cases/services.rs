@@ -32,8 +32,8 @@ pub trait Service: Clone {
     /// Loads its file, from the first folder that has it.
     fn load_file(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics);
 
-    /// Returns its file, if one was loaded.
-    fn file(&self) -> Option<&Path>;
+    /// Returns its file, if one was loaded: the path as written, and the file.
+    fn file(&self) -> Option<(&str, &Path)>;
 }
 
 /// An entry of a layer.
@@ -87,8 +87,8 @@ impl<S: Service> Services<S> {
         self.by_name.values().for_each(|service| service.load_file(folders, diagnostics));
     }
 
-    /// The loaded files.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
+    /// The loaded files, each with the path as written.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.by_name.values().filter_map(Service::file)
     }
 
@@ -140,9 +140,9 @@ impl<T> ServiceFile<T> {
         Some(Arc::new(ServiceFile { path, place, found: OnceLock::new(), content: OnceLock::new() }))
     }
 
-    /// The file that was loaded.
-    pub fn found(&self) -> Option<&Path> {
-        self.found.get().map(PathBuf::as_path)
+    /// The path as written and the file, if it was loaded.
+    pub fn found(&self) -> Option<(&str, &Path)> {
+        Some((&self.path, self.found.get()?))
     }
 
     /// The content, if it could be loaded.

@@ -67,6 +67,14 @@ impl Project {
         HookCommand::read(node, source, variables).map(ResolvedHook::Command)
     }
 
+    /// The script function that a hook of this name is, unless it is a command.
+    pub fn script_of_hook<'n>(&'n self, name: &'n str) -> Option<&'n str> {
+        match self.hooks.function_reference(name) {
+            Some((function, _)) => Some(function),
+            None => (!self.hooks.0.contains_key(name)).then_some(name),
+        }
+    }
+
     /// Diagnostics of the hooks that a case names.
     pub fn check_case_hooks(&self, case: &TestCase, whose: ScriptScope<'_>) -> Vec<Diagnostic> {
         let named = case.before.iter().chain(&case.after);

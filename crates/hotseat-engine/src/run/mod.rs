@@ -44,6 +44,7 @@ mod stability;
 mod summary;
 mod sweep_result;
 mod workers;
+mod written_cases;
 
 pub use agent_start::{end_orphans, start_agents, stop_agents};
 pub use attempt_result::{Attempt, AttemptResult};

@@ -29,6 +29,11 @@ pub struct ScriptFunction {
 }
 
 impl ScriptFunction {
+    /// Returns its file.
+    pub fn file(&self) -> PathBuf {
+        self.scripts.root().join(self.module.path())
+    }
+
     /// Returns the digest of its file and of all imports.
     pub fn source_digest(&self) -> &str {
         self.source_digest.get_or_init(|| {
@@ -228,6 +233,17 @@ impl ScriptLibrary {
                 )
             }
         })
+    }
+
+    /// The files of scripts that were loaded so far, and those that they import or read.
+    pub fn loaded_files(&self) -> Vec<PathBuf> {
+        self.with_cache(|cache| cache.folders.values().flat_map(Scripts::loaded_files).collect())
+    }
+
+    /// Folders named `src` in which functions are searched. Scripts that run search them, too.
+    pub fn source_folders(&self, places: &ScriptSearchPath) -> Vec<PathBuf> {
+        let folders = self.search_folders(places).into_iter().flatten().map(|base| base.folder);
+        folders.filter(|folder| folder.ends_with("src")).collect()
     }
 
     /// Returns the search folders: `src` of the agent; `src` beside the suite and in each parent folder up to
