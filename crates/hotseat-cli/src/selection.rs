@@ -10,7 +10,9 @@ use hotseat_checks::Pattern;
 use hotseat_document::json::read_bytes;
 use hotseat_document::{Diagnostic, nearest_or};
 use hotseat_engine::cases::Suite;
-use hotseat_engine::config::{Project, discover_suites, display_path, is_case_word, nearest_suite};
+use hotseat_engine::config::{
+    Project, discover_suites, display_path, is_case_word, nearest_suite, split_part,
+};
 use hotseat_engine::run::{
     CaseFilter, CaseLabels, CaseSelection, FailedCases, KeywordExpression, RunPlan, SelectedParts,
 };
@@ -109,7 +111,7 @@ impl CaseRestriction {
 }
 
 /// Returns an error if options cannot be combined.
-fn refused_combination(args: &SelectionArgs) -> Option<Diagnostic> {
+fn refused_combination(args: &SelectionArgs, folder: &Path) -> Option<Diagnostic> {
     if args.last_failed && args.shard.is_some() {
         let message = "--last-failed cannot be used with --shard: which cases failed changes with each saved run, so the shards would \
                        be parts of different selections";
@@ -118,7 +120,11 @@ fn refused_combination(args: &SelectionArgs) -> Option<Diagnostic> {
     }
     args.cases.as_ref()?;
     let filter = Some(args.filter.describe()).filter(|filter| !filter.is_empty());
-    let option = filter.or_else(|| args.last_failed.then(|| "--last-failed".to_string()))?;
+    let is_part = |written: &&String| {
+        is_case_word(written, folder) || (!folder.join(written).exists() && split_part(written).is_some())
+    };
+    let part = || args.paths.iter().find(is_part).map(|written| shell_word(written).into_owned());
+    let option = filter.or_else(|| args.last_failed.then(|| "--last-failed".to_string())).or_else(part)?;
     let message = format!("--cases cannot be used with {option}: every case of the file must run");
     let help =
         format!("write the file with `hotseat list --json {option}`, which prints only the cases that match");
@@ -133,7 +139,7 @@ pub fn restriction(
     before: Option<&StoredRun>,
     context: &CliContext,
 ) -> Result<CaseRestriction, ExitStatus> {
-    if let Some(wrong) = refused_combination(args) {
+    if let Some(wrong) = refused_combination(args, &context.folder) {
         return Err(context.reject([wrong]));
     }
     if let Some(path) = &args.cases {

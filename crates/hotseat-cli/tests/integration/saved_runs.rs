@@ -255,6 +255,12 @@ fn options_that_contradict_each_other_are_refused() {
         ),
         (&["--cases", "failed.jsonl", "-k", "x"], ["--cases cannot be used with -k", "list --json -k"]),
         (&["--cases", "failed.jsonl", "--lf"], ["--cases cannot be used with --last-failed", "every case"]),
+        (
+            &["--cases", "failed.jsonl", "breaks"],
+            ["--cases cannot be used with breaks", "list --json breaks"],
+        ),
+        (&["--cases", "failed.jsonl", "a.test.yaml:3"], ["with a.test.yaml:3", "list --json a.test.yaml:3"]),
+        (&["--cases", "failed.jsonl", "a.test.yaml::breaks"], ["with a.test.yaml::breaks", "every case"]),
     ] {
         for command in ["test", "list"] {
             let output = project.hotseat(&[&[command], args].concat());
@@ -262,6 +268,8 @@ fn options_that_contradict_each_other_are_refused() {
             words.iter().for_each(|words| assert!(output.stderr.contains(words), "{words}: {output}"));
         }
     }
+    let whole = project.test(&["--cases", "failed.jsonl", "a.test.yaml"]);
+    assert_eq!(whole.count("total"), listed.stdout.lines().count() as u64, "{}", whole.output);
     let parts =
         ["1/2", "2/2"].map(|part| project.test(&["--cases", "failed.jsonl", "--shard", part]).count("total"));
     assert_eq!(parts.iter().sum::<u64>(), listed.stdout.lines().count() as u64, "{parts:?}");
