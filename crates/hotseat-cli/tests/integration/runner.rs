@@ -374,6 +374,33 @@ fn the_personal_ignore_file_of_git_decides_nothing() {
     assert!(output.stderr.contains("a `.gitignore` names a.test.yaml; pass it as an argument"), "{output}");
 }
 
+/// The same tests run on every machine, and in every folder into which a repository is cloned.
+#[test]
+fn only_ignore_files_of_the_repository_count() {
+    let config = "target: { endpoint: 'http://127.0.0.1:9/' }\n";
+    let project = Project::empty()
+        .file(".gitignore", "above.test.yaml\n")
+        .file("repo/.git/info/exclude", "excluded.test.yaml\n")
+        .file("repo/.git/HEAD", "ref: refs/heads/main\n")
+        .file("repo/.gitignore", "ignored.test.yaml\n")
+        .file("repo/shop/.ignore", "other.test.yaml\n")
+        .file("repo/shop/.gitignore", "inner.test.yaml\n")
+        .file("repo/shop/hotseat.yaml", config);
+    let names = ["above", "excluded", "ignored", "inner", "other"];
+    let project = names
+        .iter()
+        .fold(project, |project, name| project.file(&format!("repo/shop/{name}.test.yaml"), &case(name)));
+    let listed = |folder: &str| {
+        let output = project.command(&["list"]).cwd(folder).run();
+        assert_eq!(output.code, 0, "{output}");
+        let names = output.stdout.lines().filter_map(|line| line.rsplit(' ').next());
+        names.map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("repo/shop"), ["above", "excluded", "other"]);
+    std::fs::remove_dir_all(project.workspace.path("repo/.git")).expect("the repository is there");
+    assert_eq!(listed("repo/shop"), ["excluded", "other"], "outside of a repository");
+}
+
 #[test]
 fn list_prints_case_names() {
     let suite = "name: first\nid: C-1\ntags: [smoke]\nturns: [{ user: one }, { user: two, assert: { text: { must_match: x } } }]\n---\nname: second\nskip: later\nturns: [{ user: a }]\n";

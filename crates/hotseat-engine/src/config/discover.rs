@@ -353,6 +353,12 @@ fn walk_suites(
     walk_suites_with(root, folder, bases, fits, IgnoredFiles::LeftOut, remarks)
 }
 
+/// True if a folder is part of a git repository.
+fn is_in_repository(folder: &Path) -> bool {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    folder.ancestors().any(|above| above.join(".git").exists())
+}
+
 /// Like [`walk_suites`]. A link to a file is a suite, too; a link to a folder is not followed. What cannot be read is a
 /// mistake: its cases would be missing without a word.
 fn walk_suites_with(
@@ -369,14 +375,14 @@ fn walk_suites_with(
         let path = path.strip_prefix(&start).unwrap_or(path);
         bases.iter().any(|base| path.starts_with(base) || base.starts_with(path))
     };
-    let leaves_out = ignored == IgnoredFiles::LeftOut;
     let walk = WalkBuilder::new(root)
-        .require_git(false)
-        .ignore(leaves_out)
-        .git_ignore(leaves_out)
-        .git_exclude(leaves_out)
-        // Personal settings of git must not decide which cases run. Reading them also takes a regular expression.
+        // In a repository, only its own files count: not those above its root.
+        .require_git(is_in_repository(root))
+        .git_ignore(ignored == IgnoredFiles::LeftOut)
+        // Files of one machine and of other tools must not decide which cases run.
+        .git_exclude(false)
         .git_global(false)
+        .ignore(false)
         .filter_entry(move |entry| {
             let is_skipped = entry.file_name().to_str().is_some_and(skipped);
             entry.depth() == 0 || (!is_skipped && leads_to_suites(entry.path()))
