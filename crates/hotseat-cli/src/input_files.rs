@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
-use hotseat_engine::config::{ENV_FILE, Project, ProjectAgent};
+use hotseat_engine::config::{ENV_FILE, Project, ProjectAgent, discover_suites};
+use hotseat_engine::run::{CaseSelection, RunPlan};
+use hotseat_report::store::store_path;
 
 use crate::args::StoreArgs;
 use crate::context::CliContext;
@@ -14,14 +16,73 @@ use crate::project_file::find_project_file;
 pub struct InputFiles(Vec<(FileIdentity, &'static str)>);
 
 impl InputFiles {
-    /// The project file and its `.env` file.
-    pub fn of_project(config: Option<&Path>, context: &CliContext) -> InputFiles {
+    /// The files of a project: the project file, its `.env` file, its saved runs, and the files of its agents.
+    pub fn of_project(project: &Project) -> InputFiles {
         let mut files = InputFiles::default();
-        if let Some((path, _)) = find_project_file(config, None, context) {
-            files.add(&path.with_file_name(ENV_FILE), "the `.env` file");
-            files.add(&path, "the project file");
+        if let Some(name) = project.file.as_deref().and_then(|file| Path::new(file).file_name()) {
+            files.add(&project.root.join(ENV_FILE), "the `.env` file");
+            files.add(&project.root.join(name), "the project file");
+        }
+        files.add_store_file(&store_path(&project.root));
+        let usual = project.agent_of(&project.root);
+        project.agents.iter().chain(&usual).for_each(|agent| files.add_agent(project, agent));
+        project.connector_files().for_each(|file| files.add(&file, "a file of a connector"));
+        files
+    }
+
+    /// The files of the project that saved runs belong to, and of its suites. Reads nothing if no output exists yet.
+    pub fn of_saved_runs<'a>(
+        location: &StoreArgs,
+        mut outputs: impl Iterator<Item = &'a PathBuf>,
+        context: &CliContext,
+    ) -> InputFiles {
+        if !outputs.any(|path| context.folder.join(path).exists()) {
+            return InputFiles::default();
+        }
+        let environment = context.environment.clone();
+        let without_file = |root: PathBuf| Project::without_file(root, environment.clone());
+        let project = match find_project_file(location.config.as_deref(), None, context) {
+            Some((path, shown)) => match context.read_project(&path, &shown) {
+                Ok(project) => project,
+                Err(_) => {
+                    let root = path.parent().unwrap_or(Path::new("")).to_path_buf();
+                    let mut project = without_file(root);
+                    project.file = Some(shown.into());
+                    project
+                }
+            },
+            None => without_file(context.folder.clone()),
+        };
+        let mut files = InputFiles::of_project(&project);
+        files.add_store(location, context);
+        let suites = discover_suites(&[], &context.folder, &project).suites;
+        suites.iter().for_each(|suite| files.add(&suite.path, "a suite of the project"));
+        if let Ok(plan) = RunPlan::load(suites, CaseSelection::default(), &project) {
+            files.add_plan(&plan, &project);
         }
         files
+    }
+
+    /// Adds the files of suites, and those that their cases name.
+    pub fn add_plan(&mut self, plan: &RunPlan, project: &Project) {
+        plan.suites().filter_map(|suite| suite.file()).for_each(|file| self.add(file, "a suite of this run"));
+        plan.contacted_agents().for_each(|agent| self.add_agent(project, agent));
+        plan.case_files.iter().for_each(|(file, what)| self.add(file, what));
+        project.scripts().loaded_files().iter().for_each(|file| self.add(file, "a file of a script"));
+    }
+
+    fn add_agent(&mut self, project: &Project, agent: &ProjectAgent) {
+        let what = if agent.is_replayed() { "a recording" } else { "a file of an agent" };
+        agent_files(project, agent).iter().for_each(|file| self.add(file, what));
+    }
+
+    /// Adds a database with its files of unfinished transactions.
+    fn add_store_file(&mut self, path: &Path) {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            let mut file = path.as_os_str().to_os_string();
+            file.push(suffix);
+            self.add(Path::new(&file), "the saved runs");
+        }
     }
 
     /// Adds a file, if it exists.
@@ -30,8 +91,8 @@ impl InputFiles {
     }
 
     /// Adds the file of `--store`.
-    pub fn add_store(&mut self, location: &StoreArgs, context: &CliContext) {
-        location.store.iter().for_each(|path| self.add(&context.folder.join(path), "the saved runs"));
+    fn add_store(&mut self, location: &StoreArgs, context: &CliContext) {
+        location.store.iter().for_each(|path| self.add_store_file(&context.folder.join(path)));
     }
 
     /// Says what the file at a path is, if it is one of these files.

@@ -18,8 +18,7 @@ use crate::store_location::{self, prune_limits, report_store_error};
 pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     show::check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
     let place = store_location::locate_store(&args.location, context)?;
-    let mut inputs = InputFiles::default();
-    inputs.add_store(&args.location, context);
+    let mut inputs = InputFiles::of_saved_runs(&args.location, args.output.iter(), context);
     args.runs.iter().for_each(|run| inputs.add(&context.folder.join(run), "a merged run"));
     let conflicts = inputs.conflicts(args.output.iter().map(|path| ("-o", path)), context);
     if !conflicts.is_empty() {

@@ -32,8 +32,7 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
         return Err(context.reject([Diagnostic::new(message).help(help)]));
     }
     let store = store_location::open_store(&args.location, context)?;
-    let mut inputs = InputFiles::default();
-    inputs.add_store(&args.location, context);
+    let inputs = InputFiles::of_saved_runs(&args.location, args.output.iter(), context);
     let conflicts = inputs.conflicts(args.output.iter().map(|path| ("-o", path)), context);
     if !conflicts.is_empty() {
         return Err(context.reject(conflicts));

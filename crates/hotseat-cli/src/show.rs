@@ -73,12 +73,11 @@ pub fn check_formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-/// Checks that no output file is a file of the project, the store or a suite. Lists such files.
+/// Checks that no output file is one of the project, the store, a suite or its cases. Lists such files.
 fn check_no_overwrite(args: &ShowArgs, context: &CliContext) -> Result<(), Vec<Diagnostic>> {
     let outputs =
         args.output.iter().map(|path| ("-o", path)).chain(args.trace.iter().map(|path| ("--trace", path)));
-    let mut inputs = InputFiles::of_project(None, context);
-    inputs.add_store(&args.location, context);
+    let inputs = InputFiles::of_saved_runs(&args.location, args.output.iter().chain(&args.trace), context);
     let mut wrong = inputs.conflicts(outputs, context);
     wrong.extend(args.trace.iter().filter_map(|path| reporters::check_report_name("--trace", path).err()));
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }

@@ -13,7 +13,7 @@ use hotseat_report::reporters::{self, OutputFile, ReportFormat, ReportWriteError
 use crate::args::TestArgs;
 use crate::context::CliContext;
 use crate::folders::walk_files;
-use crate::input_files::{InputFiles, agent_files};
+use crate::input_files::InputFiles;
 
 /// Maximum depth and number of the files of cassettes that outputs are compared with.
 const MAX_DEPTH: usize = 8;
@@ -125,18 +125,13 @@ pub fn check_no_overwrite(
     project: &Project,
     context: &CliContext,
 ) -> Result<(), Vec<Diagnostic>> {
-    let mut inputs = InputFiles::of_project(args.select.config.as_deref(), context);
+    let mut inputs = InputFiles::of_project(project);
     for (path, what) in
         [(&args.select.cases, "the file of `--cases`"), (&args.call.ctx, "the file of `--ctx`")]
     {
         path.iter().for_each(|path| inputs.add(&context.folder.join(path), what));
     }
-    plan.suites().filter_map(|suite| suite.file()).for_each(|file| inputs.add(file, "a suite of this run"));
-    for agent in plan.contacted_agents().chain(&project.agents) {
-        let what = if agent.is_replayed() { "a recording" } else { "a file of an agent" };
-        agent_files(project, agent).iter().for_each(|file| inputs.add(file, what));
-    }
-    plan.case_files.iter().for_each(|(file, what)| inputs.add(file, what));
+    inputs.add_plan(plan, project);
     if let Some(folder) = &args.cassettes {
         let cassettes = walk_files(&context.folder.join(folder), MAX_DEPTH, MAX_CASSETTE_FILES, &|_| true);
         cassettes.iter().for_each(|file| inputs.add(file, "a cassette"));

@@ -1427,6 +1427,40 @@ target:
     assert!(!output.stdout.contains(SECRET) && !output.stderr.contains(SECRET), "{output}");
 }
 
+/// Files that cases, connectors and scripts name are inputs, too.
+#[test]
+fn reports_never_overwrite_files_that_inputs_name() {
+    let agent = echo_agent();
+    let config = format!(
+        "connectors: {{ user: {{ type: scripted, script: user.json }} }}\ntarget: {{ endpoint: '{}' }}\n",
+        agent.url()
+    );
+    let simulated = "name: s\ninput: hi\nsimulate: { use: 'connectors:user', goal: end, template: prompt.md, max_turns: 1 }\n";
+    let test = "import { scenarioSet, it, user } from 'hotseat';\nimport words from './words.json';\n\
+                scenarioSet('people', 'people.json', () => { it(words.name, () => user.says('hi')); });\n";
+    let project = Project::with_config(&config)
+        .file("user.json", "{\"rules\": [{\"reply\": \"bye\"}]}")
+        .file("prompt.md", "{{system}} {{rules}} {{conversation}}")
+        .file("s.test.yaml", simulated)
+        .file("words.json", "{\"name\": \"greets\"}")
+        .file("people.json", "[{\"id\": \"ann\", \"name\": \"Ann\", \"goal\": \"greet\"}]")
+        .file("b_test.ts", test);
+    let listed = project.hotseat(&["list"]);
+    assert_eq!(listed.code, 0, "{listed}");
+    for (file, words) in [
+        ("prompt.md", "would overwrite a prompt of a simulated user"),
+        ("user.json", "would overwrite a file of a connector"),
+        ("words.json", "would overwrite a file of a script"),
+        ("people.json", "would overwrite a file of a script"),
+    ] {
+        let before = project.workspace.read(file);
+        let output = project.hotseat(&["test", "-o", file]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{file}: {output}");
+        assert_eq!(project.workspace.read(file), before);
+    }
+    assert_eq!(agent.requests().len(), 0);
+}
+
 #[test]
 fn reports_never_overwrite_inputs() {
     let agent = echo_agent();
@@ -1488,6 +1522,21 @@ fn reports_never_overwrite_inputs() {
     merged.assert_stderr(2, &["unknown extension, expected one of .json"]);
     assert_eq!(project.hotseat(&["show", "last", "--export", "part.json"]).code, 0);
     let part = std::fs::read(project.workspace.path("part.json")).unwrap();
+    for (args, words) in [
+        (
+            &["test", "--trace", ".hotseat/runs.db"][..],
+            "--trace .hotseat/runs.db would overwrite the saved runs",
+        ),
+        (&["show", "last", "--trace", ".hotseat/runs.db"], "would overwrite the saved runs"),
+        (&["show", "last", "-o", "tools.json"], "would overwrite a file of an MCP server"),
+        (&["show", "last", "--trace", "helper.py"], "would overwrite a file of an agent"),
+        (&["merge", "last", "-o", "rules.json"], "would overwrite a file of an MCP server"),
+        (&["recheck", "last", "-o", "tools.json"], "would overwrite a file of an MCP server"),
+    ] {
+        let output = project.hotseat(args);
+        assert!(output.code == 2 && output.stderr.contains(words), "{args:?}: {output}");
+    }
+    assert_eq!(project.hotseat(&["runs"]).code, 0);
     for (args, words) in [
         (&["merge", "part.json"][..], "-o ./part.json would overwrite a merged run"),
         (&["merge", "last", "--store", "part.json"], "-o ./part.json would overwrite the saved runs"),

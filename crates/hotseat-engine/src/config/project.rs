@@ -271,6 +271,11 @@ impl Project {
         if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
     }
 
+    /// Files of the connectors: scripts and recordings of language models.
+    pub fn connector_files(&self) -> impl Iterator<Item = PathBuf> {
+        self.connectors.names().filter_map(|name| self.connectors.file(name))
+    }
+
     /// Token prices of the project's connectors.
     pub fn prices(&self) -> ModelPrices {
         connector_prices(&self.connectors)

@@ -1,7 +1,7 @@
 //! The plan of a run: every suite is read and validated before anything is contacted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::case_filter::{CaseFilter, CaseLabels};

@@ -83,14 +83,14 @@ impl TestFile {
     /// Describes all errors in the scenarios.
     fn scenarios(&self, written: Value) -> HostResult {
         if let Some(path) = written["from"].as_str() {
-            self.check_within_folders(path)?;
+            self.scripts.add_data(self.find_within_folders(path)?);
         }
         let found = read_scenario_set(written, &self.folders).map_err(|wrong| wrong.one_line())?;
         Ok(found.iter().map(|scenario| json!(**scenario)).collect())
     }
 
-    /// Checks that a path stays in the suite or project. Fails if the path leads elsewhere.
-    fn check_within_folders(&self, path: &str) -> Result<(), HostCallError> {
+    /// Finds a file of the suite or project. Fails if the path leads elsewhere.
+    fn find_within_folders(&self, path: &str) -> Result<PathBuf, HostCallError> {
         let is_below = |file: &Path| {
             let mut folders = self.folders.iter().filter_map(|folder| canonical_path(folder));
             folders.any(|folder| file.starts_with(folder))
@@ -98,7 +98,8 @@ impl TestFile {
         let found = self.folders.iter().find_map(|folder| canonical_path(&folder.join(path)));
         match found {
             Some(file) if !is_below(&file) => Err(format!("`{path}` is outside the project").into()),
-            _ => Ok(()),
+            Some(file) => Ok(file),
+            None => Ok(PathBuf::from(path)),
         }
     }
 }
