@@ -310,6 +310,35 @@ fn each_agent_has_its_own_failed_cases() {
     assert_eq!(project.hotseat(&["test", "-n", "two", "--last-failed"]).code, 4);
 }
 
+/// A replay and another address say nothing about what the agent of the project does.
+#[test]
+fn replays_and_other_endpoints_have_their_own_failed_cases() {
+    let says = |text: &'static str| {
+        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(text).finished())
+    };
+    let (one, two) = (says("No"), says("Yes"));
+    let config = format!(
+        "agents: {{ one: {{ endpoint: '{}' }}, two: {{ endpoint: '{}' }} }}\ntarget: one\n",
+        one.url(),
+        two.url()
+    );
+    let suite = "name: a\nturns: [{ user: Hello, assert: { text: { must_match: Yes } } }]\n";
+    let project = Project::with_config(&config).suite("a", suite);
+    assert_eq!(project.hotseat(&["test", "-n", "two", "--record", "rec"]).code, 0);
+    assert_eq!(project.hotseat(&["test"]).code, 1);
+    assert_eq!(project.hotseat(&["test", "-n", "replay:rec"]).code, 0);
+    assert_eq!(project.hotseat(&["test", "--endpoint", &two.url()]).code, 0);
+    let again = project.test(&["--last-failed"]);
+    assert_eq!((again.count("total"), again.count("failed")), (1, 1), "{}", again.output);
+    for other in [["-n", "replay:rec"], ["--endpoint", &two.url()]] {
+        let none = project.hotseat(&[&["test", "--last-failed"], &other[..]].concat());
+        assert_eq!(none.code, 4, "{none}");
+    }
+    // The address of the project file is no other one.
+    let again = project.test(&["--last-failed", "--endpoint", &one.url()]);
+    assert_eq!(again.count("failed"), 1, "{}", again.output);
+}
+
 /// A recheck of an earlier run contacts no agent, so the last run decides.
 #[test]
 fn rechecks_do_not_change_which_cases_failed() {

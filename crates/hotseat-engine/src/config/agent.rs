@@ -10,6 +10,7 @@ use crate::cases::{
     Environment, InheritedSettings, MODEL_PREFIX, McpAddresses, TestCase, VariableScope, escape, from_millis,
     interpolate, node_mcp_references, uses_hook_variables,
 };
+use crate::digest::short_digest;
 use crate::session::SessionTimeouts;
 use hotseat_document::{
     self as document, Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, SourceText,
@@ -24,6 +25,15 @@ use hotseat_trace::CallVisibility;
 const DEFAULT_TURN_TIMEOUT: Duration = Duration::from_secs(120);
 /// Default limit on the time without any received data.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Tells agents of several runs apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentIdentity {
+    /// Name in the project, if it has one.
+    pub name: Option<String>,
+    /// Digest of the recordings or the address that the command line gives in its place.
+    pub replaced_by: Option<String>,
+}
 
 /// An agent of the project file: `target` or an entry of `agents`.
 #[derive(Debug, Clone)]
@@ -61,6 +71,8 @@ pub struct ProjectAgent {
     has_open_variables: bool,
     /// The target, or its diagnostics. A target with files is decoded when the agent is used.
     bound: OnceLock<Result<Box<BoundTarget>, Vec<Diagnostic>>>,
+    /// Digest of the recordings or the address that the command line gives in its place.
+    replaced_by: Option<String>,
     /// Implementation of an agent in this program, which has no entry in a project file.
     in_code: Option<Arc<dyn CodeAgent>>,
 }
@@ -131,6 +143,7 @@ impl ProjectAgent {
             node: node.clone(),
             has_open_variables,
             bound,
+            replaced_by: None,
             in_code: None,
         }
     }
@@ -201,6 +214,7 @@ impl ProjectAgent {
             node,
             has_open_variables: false,
             bound: OnceLock::new(),
+            replaced_by: None,
             in_code: Some(agent),
         }
     }
@@ -219,7 +233,7 @@ impl ProjectAgent {
                 .extend(own.iter().filter(|entry| KEYS_KEPT_IN_REPLAY.contains(&&*entry.key.text)).cloned());
         }
         let agent = ProjectAgent::read(self.name.as_deref(), &node, &self.source, around, mistakes);
-        ProjectAgent { folder: self.folder.clone(), ..agent }
+        ProjectAgent { folder: self.folder.clone(), replaced_by: Some(short_digest(from, 8)), ..agent }
     }
 
     /// Creates an agent that replays recordings, without assertions.
@@ -228,7 +242,9 @@ impl ProjectAgent {
         around: AgentReadContext<'_>,
         mistakes: &mut Diagnostics,
     ) -> ProjectAgent {
-        ProjectAgent::read(None, &replay_node(from), &SourceText::new("-n", "", 1), around, mistakes)
+        let source = SourceText::new("-n", "", 1);
+        let agent = ProjectAgent::read(None, &replay_node(from), &source, around, mistakes);
+        ProjectAgent { replaced_by: Some(short_digest(from, 8)), ..agent }
     }
 
     /// Creates an AG-UI agent at an address of the command line.
@@ -238,7 +254,8 @@ impl ProjectAgent {
         mistakes: &mut Diagnostics,
     ) -> ProjectAgent {
         let node: DocumentNode = serde_json::json!({"endpoint": escape(endpoint)}).into();
-        ProjectAgent::read(None, &node, &SourceText::new("--endpoint", "", 1), around, mistakes)
+        let agent = ProjectAgent::read(None, &node, &SourceText::new("--endpoint", "", 1), around, mistakes);
+        ProjectAgent { replaced_by: Some(endpoint_digest(endpoint, around)), ..agent }
     }
 
     /// Returns this agent at another address, which is not started. `None` after reporting that it has none.
@@ -258,6 +275,10 @@ impl ProjectAgent {
             return None;
         };
         entries.retain(|entry| &*entry.key.text != "start");
+        let is_own =
+            |node: &DocumentNode| matches!(&node.value, NodeValue::String(own) if **own == *endpoint);
+        let moves = !self.node.get(key).is_some_and(is_own);
+        let replaced_by = moves.then(|| endpoint_digest(endpoint, around));
         let written: DocumentNode = serde_json::Value::from(escape(endpoint)).into();
         match entries.iter_mut().find(|entry| &*entry.key.text == key) {
             Some(entry) => entry.value = DocumentNode { span: entry.value.span.clone(), ..written },
@@ -271,7 +292,15 @@ impl ProjectAgent {
             }
         }
         let agent = ProjectAgent::read(self.name.as_deref(), &node, &self.source, around, mistakes);
-        Some(ProjectAgent { folder: self.folder.clone(), ..agent })
+        Some(ProjectAgent { folder: self.folder.clone(), replaced_by, ..agent })
+    }
+
+    /// Its identity in other runs.
+    pub fn identity(&self) -> AgentIdentity {
+        AgentIdentity {
+            name: self.name.as_deref().map(str::to_string),
+            replaced_by: self.replaced_by.clone(),
+        }
     }
 
     /// The protocol of the agent: its `type`, or `ag_ui`.
@@ -386,6 +415,11 @@ impl ProjectAgent {
 /// Keys of an agent that also apply to its recordings.
 const KEYS_KEPT_IN_REPLAY: [&str; 6] =
     ["description", "tools", "timeout_ms", "assert", "turn_assert", "awaiting"];
+
+/// Digest of an address of the command line, without its secrets.
+fn endpoint_digest(endpoint: &str, around: AgentReadContext<'_>) -> String {
+    short_digest(&around.redactor.text(endpoint), 8)
+}
 
 /// Builds the project file entry of an agent that replays recordings.
 fn replay_node(from: &str) -> DocumentNode {

@@ -19,7 +19,7 @@ pub mod shape;
 mod start;
 mod store_settings;
 
-pub use agent::ProjectAgent;
+pub use agent::{AgentIdentity, ProjectAgent};
 pub use agent_targets::{BoundTarget, TargetEnv, TargetSummary};
 pub use context::{CONTEXT_FILE, CallSettings, ContextFile};
 #[cfg(feature = "command-line")]

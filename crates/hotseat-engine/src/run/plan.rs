@@ -15,7 +15,7 @@ use super::mode::RunModes;
 use super::results::{CaseInfo, CaseRef, JudgingDigests};
 use super::shard::{PlanDigest, Shard};
 use crate::cases::{DecodeSettings, ReliabilitySetting, Suite, TestCase, TestFocus};
-use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope};
+use crate::config::{AgentIdentity, Project, ProjectAgent, ResolvedRole, ScriptScope};
 use crate::session::{CaseBody, DrivenCase};
 use crate::typescript;
 use hotseat_checks::Check;
@@ -27,8 +27,8 @@ const MAX_CASES_IN_MEMORY: usize = 1_000;
 /// Maximum number of notes.
 const MAX_NOTES: usize = 100;
 
-/// Cases that failed when an agent last ran them: suite name, case id and name of the agent.
-pub type FailedCases = BTreeSet<(String, String, Option<String>)>;
+/// Cases that failed when an agent last ran them: suite name, case id and agent.
+pub type FailedCases = BTreeSet<(String, String, AgentIdentity)>;
 
 /// Selects the cases of a run.
 #[derive(Debug, Clone, Default)]
@@ -669,8 +669,8 @@ impl CaseSelection {
         let labels = CaseLabels { id: &case.id, name: &case.name, suite, tags: &case.tags };
         let is_among = |few: &BTreeSet<(String, String)>| few.contains(&(suite.to_string(), case.id.clone()));
         let has_failed = |failed: &FailedCases| {
-            let name = agent.and_then(|agent| agent.name.as_deref()).map(str::to_string);
-            failed.contains(&(suite.to_string(), case.id.clone(), name))
+            let agent = agent.map(|agent| agent.identity()).unwrap_or_default();
+            failed.contains(&(suite.to_string(), case.id.clone(), agent))
         };
         self.parts.get(suite).is_none_or(|parts| parts.contains(case))
             && self.filter.matches(labels)

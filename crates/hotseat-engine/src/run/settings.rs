@@ -10,7 +10,7 @@ use url::Url;
 use super::results::{CaseInfo, CaseRef};
 use super::{ExecutionOptions, RunContext, RunModes, RunPlan};
 use crate::cases::OnMissingInput;
-use crate::config::{Project, ProjectAgent};
+use crate::config::{AgentIdentity, Project, ProjectAgent};
 use crate::digest::short_digest;
 use hotseat_checks::RoleReference;
 use hotseat_http::is_loopback;
@@ -115,6 +115,9 @@ pub struct TestedAgent {
     pub connector: Option<String>,
     /// Short description for display.
     pub shown: String,
+    /// Digest of the recordings or the address that the command line gave in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replaced_by: Option<String>,
 }
 
 /// Returns the digest of the context file and of the limits of a project, if it has one of them.
@@ -282,6 +285,11 @@ impl RunSettings {
 }
 
 impl TestedAgent {
+    /// Its identity in other runs.
+    pub fn identity(&self) -> AgentIdentity {
+        AgentIdentity { name: self.name.clone(), replaced_by: self.replaced_by.clone() }
+    }
+
     /// Address of an agent at a server, or the command of a program. The port on this machine and the folders of absolute
     /// paths can differ from run to run, so they are left out.
     pub fn stable_address(&self) -> Option<String> {
@@ -306,7 +314,7 @@ impl TestedAgent {
             Some(bound) => (bound.id, Some(bound.path), bound.connector, bound.label),
             None => (None, None, None, "a different target per case".to_string()),
         };
-        let name = agent.name.as_deref().map(str::to_string);
+        let AgentIdentity { name, replaced_by } = agent.identity();
         let shown = match (&name, &own_id) {
             // The project name replaces the agent's own id.
             (Some(name), Some(own_id)) => shown.replacen(own_id.as_str(), name, 1),
@@ -314,6 +322,6 @@ impl TestedAgent {
             (None, _) => shown,
         };
         let id = name.clone().or(own_id).or_else(|| path.clone()).unwrap_or_else(|| "target".to_string());
-        TestedAgent { name, id, path, connector, shown }
+        TestedAgent { name, id, path, connector, shown, replaced_by }
     }
 }

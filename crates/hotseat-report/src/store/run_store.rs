@@ -23,13 +23,16 @@ use super::tables::{self, OpenMode};
 use super::{GitCommit, RunStoreError, seal};
 use crate::reporters::shell_word;
 use hotseat_engine::cases::Suite;
+use hotseat_engine::config::AgentIdentity;
 use hotseat_engine::config::split_part;
-use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, FailedCases, RunEvent, RunSummary};
+use hotseat_engine::run::{
+    Attempt, AttemptPolicy, CaseOutcome, CaseRef, FailedCases, RunEvent, RunSummary, TestedAgent,
+};
 use hotseat_targets::recorder::wall_millis;
 use hotseat_targets::recording::suite_name;
 
 /// Suite name, id and agent of a case.
-type CaseOfAgent = (String, String, Option<String>);
+type CaseOfAgent = (String, String, AgentIdentity);
 
 /// Opened run store.
 pub struct RunStore {
@@ -331,8 +334,8 @@ impl RunStore {
                     case.agent.and_then(|index| agents.nth(index))
                 }
             };
-            let name = agent.and_then(|agent| agent.name.clone());
-            let case = (suite_name_within(&metadata.project, Path::new(&path)), id, name);
+            let agent = agent.map(TestedAgent::identity).unwrap_or_default();
+            let case = (suite_name_within(&metadata.project, Path::new(&path)), id, agent);
             last.insert(case, (run, place, has_failed));
         }
         if is_sealed {
