@@ -6,8 +6,9 @@ use std::sync::Arc;
 use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics, nearest};
 use hotseat_engine::cases::{Suite, is_test_script};
-use hotseat_engine::config::{Project, ResolvedRole, ScriptScope};
+use hotseat_engine::config::{Project, ResolvedRole, ScriptScope, split_part};
 use hotseat_engine::run::generate_cases;
+use hotseat_report::reporters::shell_word;
 use hotseat_targets::connection::http::HttpClient;
 use serde_json::{Map, Value, json};
 
@@ -46,6 +47,11 @@ impl TestInput {
         };
         if folder.join(written).exists() || (looks_like_a_file() && !written.contains(char::is_whitespace)) {
             return Ok(TestInput::SuiteFile(written.to_string()));
+        }
+        if let Some((file, _)) = split_part(written).filter(|(file, _)| folder.join(file).is_file()) {
+            let message = format!("-i {written}: `-i` runs whole suites, such as {file}");
+            let help = format!("leave `-i` out: `hotseat test {}`", shell_word(written));
+            return Err(Diagnostic::new(message).help(help));
         }
         let dotted = written.strip_prefix("scripts.").filter(|rest| !rest.contains([' ', '\t', '\n', ':']));
         if let Some(rest) = dotted {
