@@ -340,11 +340,11 @@ fn interactive_conversation_can_be_saved() {
         agent.requests().iter().skip(4).map(|request| request.last_user_text()).collect();
     assert_eq!(texts, ["tell ${ENV.HOME} and ${x}"; 2]);
 
-    project
-        .command(&["test", "-i", "-", "-n", "mock"])
-        .stdin("")
-        .run()
-        .assert_stdout(1, &["no initial input", "give a message"]);
+    let with_input = |text: &str| project.command(&["test", "-i", "-", "-n", "mock"]).stdin(text).run();
+    with_input("").assert_stdout(1, &["no initial input", "give a message"]);
+    let ended = with_input("/end\n");
+    ended.assert_stdout(1, &["no message was given"]);
+    assert!(!ended.stdout.contains("empty") && !ended.stdout.contains("--on-missing-input"), "{ended}");
     project
         .command(&["test", "-i", "-", "-n", "mock", "--skip-interactive"])
         .run()

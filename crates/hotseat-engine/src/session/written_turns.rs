@@ -220,7 +220,7 @@ impl<'c> Session<'c> {
                 Ok(TurnInput::from_text(text, &self.case.turn_defaults, HUMAN_CALLER, None))
             }
             HumanReply::End if place > 0 => Err(ConversationEnding::Completed),
-            HumanReply::End => Err(self.no_input(place, "the input was empty")),
+            HumanReply::End => Err(self.no_input(place, "no message was given")),
             HumanReply::Skip => Err(ConversationEnding::Skipped("skipped by the human".to_string().into())),
             HumanReply::Unavailable(why) if place == 0 => {
                 Err(self.no_input(place, &format!("{why}\n{}", why.advice())))

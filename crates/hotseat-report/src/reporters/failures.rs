@@ -25,6 +25,8 @@ pub struct FailureList {
     has_more_suites: bool,
     /// Next step for the first case whose agent is unreachable.
     unreachable: Option<&'static str>,
+    /// True if a case without input had no message at all.
+    lacks_first_message: bool,
 }
 
 /// Failed case.
@@ -92,6 +94,8 @@ impl FailureList {
         if failure.kind == FailureKind::Unreachable {
             self.unreachable.get_or_insert_with(|| unreachable_advice(outcome, settings));
         }
+        self.lacks_first_message |=
+            failure.kind == FailureKind::NoInput && outcome.representative().conversation.turns.is_empty();
         match self.kinds.iter_mut().find(|(kind, _)| *kind == failure.kind) {
             Some((_, count)) => *count += 1,
             None => self.kinds.push((failure.kind, 1)),
@@ -157,6 +161,9 @@ impl FailureList {
             }
             FailureKind::TestError => "correct the case; the failure says what is wrong with it".to_string(),
             // The cases are not from a file that could be edited.
+            FailureKind::NoInput if rerun.is_none() && self.lacks_first_message => {
+                "give a message: type it, or pass it with `-i TEXT`".to_string()
+            }
             FailureKind::NoInput if rerun.is_none() => {
                 "give a message, or end the conversation where input is missing with `--on-missing-input end`"
                     .to_string()
