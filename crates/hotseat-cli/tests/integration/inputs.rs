@@ -48,6 +48,23 @@ fn message_prints_only_reply() {
     assert_eq!(report["results"][0]["output"], "You said: hi");
 }
 
+/// A part of a suite is selected without `-i`, which takes whole suites.
+#[test]
+fn parts_of_suites_are_no_messages() {
+    let agent = echo_agent();
+    let project = project(&[("mock", agent.url())]).file("a.test.yaml", "name: a\ninput: hi\n");
+    for part in ["a.test.yaml:1", "a.test.yaml::a"] {
+        let output = project.hotseat(&["test", "-n", "mock", "-i", part]);
+        assert_exit_code(&output, 2);
+        assert!(output.stderr.contains(&format!("leave `-i` out: `hotseat test {part}`")), "{output}");
+    }
+    assert_eq!(agent.requests().len(), 0);
+    // Only a human can give this case a message.
+    let bare =
+        project.file("b.test.yaml", "name: b\n").hotseat(&["test", "--dry-run", "-n", "mock", "b.test.yaml"]);
+    assert!(bare.stderr.contains("this case has no `turns` and asserts nothing: it fails"), "{bare}");
+}
+
 /// A message has no assertions, so no note says that; the other notes are as for suites.
 #[test]
 fn notes_about_flags_are_printed_for_a_message() {

@@ -413,8 +413,13 @@ impl RunPlan {
                 .all(|turn| !turn.checks.iter().any(Check::is_hard) && turn.expect_error.is_none())
             && !case.uses_hook_variables()
         {
-            let note =
-                Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
+            let has_input = !case.turns.is_empty() || case.simulator.is_some() || case.interactive.is_some();
+            let note = Diagnostic::new(match has_input {
+                true => "this case asserts nothing: it passes if the agent answers without an error",
+                false => {
+                    "this case has no `turns` and asserts nothing: it fails unless a human types a message"
+                }
+            });
             add_note(&mut self.notes, note.at(case.place.clone()));
         }
         match self.selected < MAX_CASES_IN_MEMORY {
