@@ -43,6 +43,10 @@ fn load_report(args: &ExtractArgs, context: &CliContext) -> Result<(Vec<u8>, Pat
             let message = format!("{}: cannot be read: {error}", args.run);
             context.reject([Diagnostic::new(message).help(REPORT_HELP)])
         })?;
+        if args.output.is_none() && path.exists() && !path.is_file() {
+            let message = format!("{} is no regular file, so the folder has no name", args.run);
+            return Err(context.reject([Diagnostic::new(message).help("name the folder with `-o DIR`")]));
+        }
         let name = Path::new(&args.run);
         let folder = match name.with_extension("") {
             folder if folder == name => name.with_extension("results"),

@@ -85,6 +85,11 @@ fn mistakes_have_words() {
     let cut = project.workspace.read("out/lines.jsonl");
     let end = cut.rfind("{\"type\":\"result\"").expect("a result") + 40;
     let project = project.file("cut.jsonl", &cut[..end]);
+    #[cfg(unix)]
+    {
+        let device = project.hotseat(&["extract", "/dev/stdin"]);
+        assert!(device.code == 2 && device.stderr.contains("name the folder with `-o DIR`"), "{device}");
+    }
     let output = project.hotseat(&["extract", "cut.jsonl"]);
     assert_eq!((output.code, &*output.stdout), (0, "1 file in cut\n"), "{output}");
 }
