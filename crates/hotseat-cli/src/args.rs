@@ -219,10 +219,10 @@ pub struct FilterArgs {
     #[arg(long, aliases = ["filter", "filter-pattern"], value_name = "REGEX", help_heading = CASES)]
     pub grep: Vec<String>,
     /// Run only cases with this tag. Can be repeated: any of them.
-    #[arg(long, value_name = "TAG", help_heading = CASES)]
+    #[arg(long, value_name = "TAG", value_parser = non_empty, help_heading = CASES)]
     pub tag: Vec<String>,
     /// Run no cases with this tag. Can be repeated.
-    #[arg(long, value_name = "TAG", help_heading = CASES)]
+    #[arg(long, value_name = "TAG", value_parser = non_empty, help_heading = CASES)]
     pub exclude_tag: Vec<String>,
 }
 

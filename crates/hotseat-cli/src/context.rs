@@ -270,7 +270,8 @@ impl CliContext {
             self.print_with_prefix("note: ", &format!("{}{place}", note.message));
         }
         if notes.len() > SHOWN {
-            self.print_message(&format!("note: … and {} more notes", notes.len() - SHOWN));
+            let more = reporters::format_count(notes.len() - SHOWN, "more note");
+            self.print_message(&format!("note: … and {more}"));
         }
     }
 

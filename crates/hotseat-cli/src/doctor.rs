@@ -236,7 +236,7 @@ fn check_agents(project: &Project, contacted: &[Arc<ProjectAgent>], findings: &m
             None => target.missing_program(project.environment()),
         };
         if let Some(missing) = missing {
-            let next = "install the program, or correct the command in the project file";
+            let next = "install the program, or correct `command` and `cwd` in the project file";
             let message = project.redactor().text(&format!("{protocol}, {shown}: {missing}")).into_owned();
             findings.add(&name, worse(FindingStatus::Unreachable), message, Some(next));
             continue;

@@ -719,7 +719,8 @@ fn reports_process_that_cannot_start() {
     let tested = Project::with_config(target).suite("a", HELLO).test(&[]);
     tested.assert_failed(3, "unreachable", "the program `./no-such-program` cannot be started");
     let stdout = tested.output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    let next = "Next: install the program of the agent, or correct its command in the project file";
+    let next =
+        "Next: install the program of the agent, or correct its `command` and `cwd` in the project file";
     assert!(stdout.contains(next), "{}", tested.output);
     let tested = script_project_with("", "  cwd: nowhere\n").suite("a", HELLO).test(&[]);
     tested.assert_failed(3, "unreachable", "there is no folder");

@@ -359,7 +359,8 @@ fn doctor_looks_for_programs() {
     command("  command: [sh, agent.sh]\n").assert_stdout(0, &["✓ agent"]);
     for (settings, words) in [
         ("  command: [no-such-program, x]\n", "`no-such-program x`: there is no program `no-such-program`"),
-        ("  command: [./agent.sh]\n", "there is no program `./agent.sh`"),
+        ("  command: [./agent.sh]\n", "the file `./agent.sh` is not executable"),
+        ("  command: [./none.sh]\n", "there is no program `./none.sh`"),
         ("  command: [sh, agent.sh]\n  env: { PATH: /nowhere }\n", "there is no program `sh`"),
         ("  command: [sh, agent.sh]\n  cwd: gone\n", "there is no folder "),
     ] {

@@ -151,6 +151,9 @@ fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
             // The block `tools` is meant.
             ("tool", " in `assert`") => None,
             ("times", "") => find(&PEER_KEYS, "repeat"),
+            ("text" | "timing" | "budget", "" | " in an entry of `turns`") => {
+                return Some(format!("put it under `assert:`: `assert: {{ {key}: {{ … }} }}`").into());
+            }
             ("agent", " in an entry of `turns`") => find(&PEER_KEYS, "assistant"),
             ("contains", " in `text`") => {
                 Some("write `must_match: PATTERN`, or `{ type: contains, value: TEXT }` in a list")
@@ -170,6 +173,9 @@ fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
         ("an entry of `assert` must be a mapping, ", Some(_)) => {
             return Some("write `{ type: contains, value: TEXT }`".into());
         }
+        ("an entry of `turns` must be a mapping, ", Some(text)) if text.starts_with("user:") => {
+            return Some("write a space after the colon: `user: …`".into());
+        }
         ("`text` must be false or a mapping, ", Some(_)) => {
             return Some("write `text: { must_match: PATTERN }`".into());
         }
@@ -183,6 +189,9 @@ fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
         _ => {}
     }
     match (start, found) {
+        ("`tools` must be a list, ", "a mapping") => {
+            return Some("put assertions under `assert:`: `assert: { tools: { … } }`".into());
+        }
         ("this document must be a mapping, ", "a list") => return Some(CASES_ARE_DOCUMENTS.into()),
         ("an entry of `turns` must be a mapping, ", _) => {
             return Some("write what the user says under `user`: `{ user: Hello }`".into());

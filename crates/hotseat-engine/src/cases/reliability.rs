@@ -43,20 +43,26 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
     let Some(written) = map.get("reliability").and_then(|view| view.map(&RELIABILITY)) else {
         return ReliabilitySetting::Inherited;
     };
-    let mut part = |key: &str, what: &str, example: &str| {
+    let mut part = |key: &str, too_low: &str, too_high: &str, example: &str| {
         let number = read_rate(&written, key)?;
         let is_part = number > 0.0 && number < 1.0;
         if !is_part {
-            let wrong =
-                Diagnostic::new(format!("`{key}` must be between 0 and 1: {what}")).at(written.place_of(key));
+            let reason = match number {
+                low if low <= 0.0 => too_low,
+                high if high >= 1.0 => too_high,
+                _ => "",
+            };
+            let message = format!("`{key}` must be between 0 and 1{reason}");
+            let wrong = Diagnostic::new(message).at(written.place_of(key));
             diagnostics.push(wrong.help(example));
         }
         is_part.then_some(number)
     };
-    let all = "no number of attempts can prove that a case always passes";
-    let rate = part("rate", all, "0.9: nine of ten attempts must pass");
-    let sure =
-        part("confidence", "nothing is ever wholly sure", "0.95: at most one wrong conclusion in twenty");
+    let none = ": a rate of 0 asserts nothing";
+    let all = ": no number of attempts can prove that a case always passes";
+    let rate = part("rate", none, all, "0.9: nine of ten attempts must pass");
+    let sure = ": nothing is ever wholly sure";
+    let sure = part("confidence", "", sure, "0.95: at most one wrong conclusion in twenty");
     let (Some(rate), Some(confidence)) =
         (rate, sure.or((!written.has("confidence")).then_some(DEFAULT_CONFIDENCE)))
     else {

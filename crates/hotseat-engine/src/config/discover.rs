@@ -257,9 +257,10 @@ fn nested_projects(suites: &HashSet<PathBuf>, folder: &Path, project: &Project) 
     }
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let note = |(nearest, suites): (PathBuf, usize)| {
+        let verb = if suites == 1 { "tests" } else { "test" };
         let (nearest, suites) = (display_path(&nearest, &folder), format_count(suites, "suite"));
         Diagnostic::new(format!(
-            "{nearest} is not used: its {suites} of this run test the agents of {file}; run them in the folder of that file, or leave them out of `suites`"
+            "{nearest} is not used: its {suites} of this run {verb} the agents of {file}; run them in the folder of that file, or leave them out of `suites`"
         ))
     };
     nested.into_iter().map(note).collect()

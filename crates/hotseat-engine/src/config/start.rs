@@ -58,6 +58,15 @@ pub struct StartCommand {
     pub place: SourceSpan,
 }
 
+/// Reports a command whose program is an empty text.
+pub(super) fn refuse_empty_program(map: &MapView<'_>, mistakes: &mut Diagnostics) {
+    if map.texts("command").next().is_some_and(|program| program.trim().is_empty()) {
+        let help = "write the program first, then its arguments: `command: [python3, agent.py]`";
+        let wrong = Diagnostic::new("the program of this command is empty").at(map.place_of("command"));
+        mistakes.push(wrong.help(help));
+    }
+}
+
 impl StartCommand {
     /// Returns the reason why the agent cannot be started, if its program is missing.
     pub fn missing_program(&self, environment: &Environment) -> Option<String> {
@@ -91,6 +100,7 @@ impl StartCommand {
             mistakes.report(place, error.to_string());
             return None;
         }
+        refuse_empty_program(&map, mistakes);
         Some(StartCommand {
             command: map.texts("command").map(str::to_string).collect(),
             ready,

@@ -65,7 +65,7 @@ fn unreachable_advice(outcome: &CaseOutcome, settings: &RunSettings) -> &'static
             "correct `start` of the agent in the project file; the failure says why it did not start"
         }
         Some(path) if !is_http_url(path) => {
-            "install the program of the agent, or correct its command in the project file"
+            "install the program of the agent, or correct its `command` and `cwd` in the project file"
         }
         Some(_) | None => "start the agent, or correct its address in the project file",
     }

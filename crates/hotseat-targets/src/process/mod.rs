@@ -99,7 +99,11 @@ pub fn find_missing_program(argv: &[String], path: Option<&String>, folder: &Pat
         }
         None => true,
     };
-    (!is_found).then(|| format!("there is no program `{program}`"))
+    let is_there = program.contains('/') && folder.join(program).is_file();
+    (!is_found).then(|| match is_there {
+        true => format!("the file `{program}` is not executable: `chmod +x {program}` makes it so"),
+        false => format!("there is no program `{program}`"),
+    })
 }
 
 fn is_executable(path: &Path) -> bool {

@@ -75,8 +75,16 @@ impl AssertionBlock {
     pub fn read_of_turn(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> AssertionBlock {
         let block = AssertionBlock::read(view, diagnostics);
         let typed = if let BlockPart::Added(typed) = &block.typed { typed.as_slice() } else { &[] };
+        // The entries and their checks are in the same order.
+        let entries = view.into_iter().flat_map(NodeView::one_or_many);
+        let maps = entries.filter_map(|entry| entry.tagged(&ASSERTION));
+        let selecting = maps.filter(|map| map.shape().field("turns").is_some());
+        let all = selecting.filter(|map| map.text("turns") == Some("all"));
+        let mut places = all.filter_map(|map| map.place_of("turns"));
         diagnostics.extend(typed.iter().filter_map(|check| {
-            Some(refuse_all_turns(check)?.help("move it to `assert` of the case, or leave `turns` out"))
+            let wrong = refuse_all_turns(check)?;
+            let place = places.next().or_else(|| wrong.place.clone());
+            Some(wrong.at(place).help("move it to `assert` of the case, or leave `turns` out"))
         }));
         block
     }

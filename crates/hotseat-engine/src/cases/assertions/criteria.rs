@@ -94,7 +94,7 @@ impl CheckVocabulary {
                 if goal.text.is_none() {
                     let wrong = Diagnostic::new("no goal is set").at(check.place.clone());
                     return Err(wrong
-                        .help("set the goal here with `goal: …`, or under `metadata` of the `simulator`"));
+                        .help("set the goal here with `goal: …`, or for the simulated user: `simulate: { goal: … }`"));
                 }
             }
         }

@@ -8,6 +8,7 @@ use super::common::{
 };
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
 use crate::cases::{CaseTarget, Environment};
+use crate::config::start::refuse_empty_program;
 use hotseat_document::{Diagnostic, DocumentNode, Kind, NodeValue, NodeView, document_shape};
 use hotseat_targets::command::{CommandProtocol, CommandSession, CommandTarget};
 use hotseat_targets::process::find_missing_program;
@@ -66,6 +67,7 @@ impl AgentTarget for CommandTarget {
             _ => CommandProtocol::JsonLines,
         };
         let command = map.get("command")?;
+        refuse_empty_program(map, mistakes);
         let mut wrong = |view: NodeView<'_>, message: &str, help: &str| {
             mistakes.push(Diagnostic::new(message).at(view.place()).help(help));
         };
