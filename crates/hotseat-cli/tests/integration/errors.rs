@@ -532,24 +532,76 @@ fn no_break_spaces_are_named() {
 
 #[test]
 fn rejects_suite_without_cases() {
-    assert_snapshot!(suite_error(""), @"
+    assert_snapshot!(suite_error(""), @r#"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
     error: no test cases found in a.test.yaml
      |
-     = help: a case needs a `name` and `turns`; `hotseat init` creates an example
-    ");
-    assert_snapshot!(suite_error("# nothing yet\n---\n"), @"
+     = help: write a case, such as `{"name": "greets", "turns": [{"user": "Hello"}]}`
+    "#);
+    assert_snapshot!(suite_error("# nothing yet\n---\n"), @r#"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
     error: no test cases found in a.test.yaml
      |
-     = help: a case needs a `name` and `turns`; `hotseat init` creates an example
-    ");
+     = help: write a case, such as `{"name": "greets", "turns": [{"user": "Hello"}]}`
+    "#);
+}
+
+#[test]
+fn keys_in_wrong_places_are_told_where_they_belong() {
+    let put = "put it under `assert:`: `assert: { text: { … } }`";
+    for (suite, words) in [
+        ("name: a\nturns: [{ user: hi }]\ntools: { require: [x] }\n", "put assertions under `assert:`"),
+        ("name: a\nturns: [{ user: hi }]\ntext: { must_match: x }\n", put),
+        ("name: a\nturns: [{ user: hi, text: { must_match: x } }]\n", put),
+        ("name: a\nturns:\n- user:hi\n", "write a space after the colon: `user: …`"),
+        ("name: a\ninput: hi\nassert: [{ type: goal }]\n", "`simulate: { goal: … }`"),
+        ("name: a\ninput: hi\nreliability: { rate: 0 }\n", "between 0 and 1: a rate of 0 asserts nothing"),
+        (
+            "name: a\nturns:\n- user: hi\n  assert: [{ type: contains, value: x, turns: all }]\n",
+            "a.test.yaml:4:47\n",
+        ),
+    ] {
+        let output = offline_project().suite("a", suite).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{words}: {output}");
+    }
+}
+
+/// A folder with a project file gets no example from `hotseat init`.
+#[test]
+fn missing_suites_are_no_mistake_of_the_files() {
+    let config = "target: { endpoint: 'http://127.0.0.1:9/' }\nsuites: ['nope/*.yaml']\n";
+    let output = Project::with_config(config).hotseat(&["test"]);
+    assert!(output.code == 4 && output.stderr.contains("correct `suites` in the project file"), "{output}");
+    let empty = Project::empty();
+    let output = empty.command(&["test"]).run();
+    assert!(
+        output.code == 4 && output.stderr.contains("run `hotseat init` to create an example"),
+        "{output}"
+    );
+}
+
+#[test]
+fn empty_words_of_commands_are_refused() {
+    let project = offline_project().suite("a", "name: a\ninput: hi\n");
+    for args in [&["--tag", ""][..], &["--exclude-tag", ""], &[""]] {
+        let output = project.hotseat(&[&["list"], args].concat());
+        assert!(output.code == 2 && output.stderr.contains("it is empty"), "{args:?}: {output}");
+    }
+    for target in
+        ["type: command, command: ['']", "endpoint: 'http://127.0.0.1:9/', start: { command: [' '] }"]
+    {
+        let project =
+            Project::with_config(&format!("target: {{ {target} }}\n")).suite("a", "name: a\ninput: hi\n");
+        let output = project.hotseat(&["test", "--dry-run"]);
+        let words = "the program of this command is empty";
+        assert!(output.code == 2 && output.stderr.contains(words), "{target}: {output}");
+    }
 }
 
 #[test]
@@ -817,15 +869,15 @@ fn reports_nonexistent_project_file() {
 
 #[test]
 fn reports_no_suites() {
-    assert_snapshot!(normalized_output(&offline_project(), &["test"]), @"
-    exit code: 2
+    assert_snapshot!(normalized_output(&offline_project(), &["test"]), @r#"
+    exit code: 4
     ----- stdout -----
 
     ----- stderr -----
     error: no suites found: no file under . matches **/*.test.{yaml,yml,json,jsonl}, **/*_test.{ts,mts,js,mjs}
      |
-     = help: pass a file, or run `hotseat init` to create an example
-    ");
+     = help: write a suite, such as `tests/first.test.yaml` with `{"name": "greets", "turns": [{"user": "Hello"}]}`
+    "#);
 }
 
 #[test]

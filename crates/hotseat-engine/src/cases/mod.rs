@@ -85,7 +85,8 @@ pub use scenarios::{CaseScenario, escape_variables, read_scenario_set, stable_id
 pub use script::{read_client_tools, read_interrupt_answers};
 pub use shared_settings::SharedSettings;
 pub use suite::{
-    PROGRAM_EXTENSIONS, Suite, WRITTEN_SUITES, is_program, is_suite_name, is_test_script, parser_for,
+    EXAMPLE_CASE, PROGRAM_EXTENSIONS, Suite, WRITTEN_SUITES, is_program, is_suite_name, is_test_script,
+    parser_for,
 };
 pub use topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
 pub use topics::{

@@ -20,6 +20,9 @@ use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, json, open_file, yaml,
 };
 
+/// A small case, as YAML and JSON, for messages.
+pub const EXAMPLE_CASE: &str = "`{\"name\": \"greets\", \"turns\": [{\"user\": \"Hello\"}]}`";
+
 /// Maximum number of documents decoded at a time, and minimum number for which it pays off to start a thread. A
 /// JSON value is decoded several times faster than a YAML document.
 const YAML_BATCH: BatchSize = BatchSize { max: 128, min_per_thread: 32 };
@@ -170,7 +173,7 @@ impl Suite {
                     },
                 ));
                 if decoded.is_empty() && !any {
-                    let help = "a case needs a `name` and `turns`; `hotseat init` creates an example";
+                    let help = format!("write a case, such as {EXAMPLE_CASE}");
                     let empty = Diagnostic::new(format!("no test cases found in {}", self.shown)).help(help);
                     decoded.push_back(Err(empty.into()));
                 }

@@ -10,7 +10,7 @@ use ignore::WalkBuilder;
 use super::paths::{SuitePart, display_path, is_case_word, split_part};
 use super::project::{Project, default_suites};
 use super::project_files::{FILE_NAMES, is_project_file};
-use crate::cases::{Suite, WRITTEN_SUITES, is_program, is_suite_name, is_test_script};
+use crate::cases::{EXAMPLE_CASE, Suite, WRITTEN_SUITES, is_program, is_suite_name, is_test_script};
 use hotseat_document::{Diagnostic, nearest};
 use hotseat_script::{TestFileOwner, TestFiles};
 use hotseat_trace::format_count;
@@ -139,10 +139,19 @@ fn find_by_patterns(
         let ignored = ignored.iter().map(|suite| &suite.shown).min();
         let ignored =
             ignored.map(|shown| format!("a `.gitignore` names {shown}; pass it as an argument to run it"));
-        let help = ignored
-            .or(first_note)
-            .unwrap_or_else(|| "pass a file, or run `hotseat init` to create an example".to_string());
-        found.mistakes.push(Diagnostic::new(message).help(help));
+        let help = ignored.or(first_note).unwrap_or_else(|| missing_suite_help(project, uses_default));
+        found.missing.push(Diagnostic::new(message).help(help));
+    }
+}
+
+/// Says how to get a first suite. `hotseat init` creates one only together with the project file.
+fn missing_suite_help(project: &Project, uses_default: bool) -> String {
+    match (&project.file, uses_default) {
+        (None, _) => "pass a file, or run `hotseat init` to create an example".to_string(),
+        (Some(_), true) => format!("write a suite, such as `tests/first.test.yaml` with {EXAMPLE_CASE}"),
+        (Some(_), false) => {
+            format!("correct `suites` in the project file, or write a suite with {EXAMPLE_CASE}")
+        }
     }
 }
 
