@@ -52,24 +52,9 @@ pub fn root_cause(error: &(dyn Error + 'static)) -> String {
     {
         cause = inner;
     }
-    match cause {
-        #[cfg(feature = "tls")]
-        cause if speaks_no_tls(cause) => NO_TLS.to_string(),
-        cause => cause.to_string(),
+    #[cfg(feature = "tls")]
+    if let Some(problem) = crate::tls::describe_problem(cause) {
+        return problem;
     }
-}
-
-#[cfg(feature = "tls")]
-const NO_TLS: &str =
-    "the server does not speak TLS (`https://`) at this port; try the address with `http://`";
-
-/// True if a server answered the start of TLS in another protocol.
-#[cfg(feature = "tls")]
-fn speaks_no_tls(mut cause: &(dyn std::error::Error + 'static)) -> bool {
-    // An I/O error is not the source of the one that contains it.
-    while let Some(inner) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-        cause = inner;
-    }
-    let error = cause.downcast_ref::<rustls::Error>();
-    matches!(error, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
+    cause.to_string()
 }

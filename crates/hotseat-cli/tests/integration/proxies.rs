@@ -123,14 +123,15 @@ fn an_unusable_proxy_is_an_error_before_anything_is_contacted() {
 
 /// A proxy that accepts a tunnel and is the encrypted server at its end. Returns its address, and what it reads: the head of
 /// the request for the tunnel, and the request in it if the client trusts the certificate.
-fn tunnel() -> (String, JoinHandle<(String, Option<String>)>) {
+fn tunnel(certificate: &str) -> (String, JoinHandle<(String, Option<String>)>) {
+    let config = server_config(certificate);
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = format!("http://{CREDENTIALS}@{}", listener.local_addr().unwrap());
     let serving = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let head = read_head(&mut stream).unwrap();
         stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").unwrap();
-        let mut connection = rustls::ServerConnection::new(server_config()).unwrap();
+        let mut connection = rustls::ServerConnection::new(config).unwrap();
         let mut stream = rustls::Stream::new(&mut connection, &mut stream);
         let request = read_head(&mut stream);
         if request.is_some() {
@@ -144,9 +145,9 @@ fn tunnel() -> (String, JoinHandle<(String, Option<String>)>) {
     (address, serving)
 }
 
-fn server_config() -> Arc<rustls::ServerConfig> {
+fn server_config(certificate: &str) -> Arc<rustls::ServerConfig> {
     let folder = samples();
-    let certificate = CertificateDer::from_pem_file(format!("{folder}/certificate.pem")).unwrap();
+    let certificate = CertificateDer::from_pem_file(format!("{folder}/{certificate}")).unwrap();
     let key = PrivateKeyDer::from_pem_file(format!("{folder}/key.pem")).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ServerConfig::builder_with_provider(provider);
@@ -154,7 +155,8 @@ fn server_config() -> Arc<rustls::ServerConfig> {
     Arc::new(builder.with_single_cert(vec![certificate], key).unwrap())
 }
 
-/// Folder with a certificate of `agent.example` that only these tests trust, and its key.
+/// Folder with certificates of `agent.example` that only these tests trust, and their key: one of the server, one of an
+/// authority, and one that has expired.
 fn samples() -> String {
     format!("{}/tests/integration/samples/tls", env!("CARGO_MANIFEST_DIR"))
 }
@@ -174,7 +176,7 @@ fn read_head(stream: &mut impl Read) -> Option<String> {
 #[test]
 fn encrypted_agents_are_reached_through_a_tunnel() {
     let trusted = format!("{}/certificate.pem", samples());
-    let (proxy, serving) = tunnel();
+    let (proxy, serving) = tunnel("certificate.pem");
     let env = [("HTTPS_PROXY", &*proxy), ("SSL_CERT_FILE", &*trusted)];
     run("https://me:secret@agent.example/chat", &env).assert_all_passed();
     let (head, request) = serving.join().unwrap();
@@ -191,15 +193,50 @@ fn encrypted_agents_are_reached_through_a_tunnel() {
     assert!(request.contains("authorization: Basic bWU6c2VjcmV0\r\n"), "{request}");
     assert!(!request.contains("proxy-authorization"), "{request}");
 
-    let (proxy, serving) = tunnel();
+    let (proxy, serving) = tunnel("certificate.pem");
     // The certificates of the machine.
     let env = [("HTTPS_PROXY", &*proxy)];
     run("https://agent.example/", &env).assert_failure(
         "a",
         "unreachable",
-        &["invalid peer certificate: UnknownIssuer"],
+        &["the certificate of the server was not issued by an authority that this machine trusts; set `SSL_CERT_FILE`"],
     );
     assert_eq!(serving.join().unwrap().1, None);
+}
+
+#[test]
+fn an_error_of_a_certificate_says_what_to_do() {
+    for (certificate, host, message) in [
+        (
+            "authority.pem",
+            "agent",
+            "is one of an authority (`CA:TRUE`), which no server may use; create one with `-addext",
+        ),
+        ("expired.pem", "agent", "has expired; renew it"),
+        (
+            "certificate.pem",
+            "other",
+            "is not for other.example, only for agent.example; use one of these hosts",
+        ),
+    ] {
+        let (proxy, serving) = tunnel(certificate);
+        let trusted = format!("{}/{certificate}", samples());
+        let env = [("HTTPS_PROXY", &*proxy), ("SSL_CERT_FILE", &*trusted)];
+        let message = format!("the certificate of the server {message}");
+        run(&format!("https://{host}.example/"), &env).assert_failure("a", "unreachable", &[&message]);
+        assert_eq!(serving.join().unwrap().1, None);
+    }
+}
+
+/// The certificates of a folder would be trusted instead.
+#[test]
+fn a_certificate_file_without_certificates_is_refused() {
+    let key = format!("{}/key.pem", samples());
+    for (file, problem) in [("missing.pem", "which cannot be read: "), (&*key, "which has no certificate")] {
+        let env = [("SSL_CERT_FILE", file), ("SSL_CERT_DIR", &*samples())];
+        let message = format!("`SSL_CERT_FILE` names {file}, {problem}");
+        run("https://127.0.0.1:1/", &env).assert_failure("a", "unreachable", &[&message]);
+    }
 }
 
 #[test]
