@@ -173,6 +173,10 @@ fn answers_of_another_protocol_name_it() {
     let message = json!({"index": 0, "message": {"role": "assistant", "content": "Hi"}});
     behind_ag_ui(whole(json!({"choices": [message]}))).assert_failure("a", "protocol_error", &[words]);
     behind_ag_ui(plain()).assert_failure("a", "protocol_error", &["an API of its own, set `type: http`"]);
+    let parts = stream(&[json!({"type": "start"}), json!({"type": "reasoning-start", "id": "r"})]);
+    let parts = parts.header("x-vercel-ai-ui-message-stream", "v1");
+    let words = "this is the UI message stream of the AI SDK, not AG-UI";
+    behind_ag_ui(parts).assert_failure("a", "protocol_error", &[words]);
 }
 
 #[test]

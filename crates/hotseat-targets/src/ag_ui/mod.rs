@@ -39,7 +39,8 @@ use crate::connection::cookies::ConversationCookies;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpPeer, HttpRequest, ReadError};
 use crate::connection::{
-    AG_UI_ADVICE, OWN_API_ADVICE, TurnError, TurnLimits, other_protocol_advice, trailing_partial_event,
+    AG_UI_ADVICE, AI_SDK_ADVICE, AI_SDK_HEADER, OWN_API_ADVICE, TurnError, TurnLimits, other_protocol_advice,
+    trailing_partial_event,
 };
 use crate::message::{ConversationMessage, ScriptedAnswers, media_parts, unique_id};
 use crate::recorder::TraceRecorder;
@@ -254,6 +255,9 @@ impl AgentSession for AgUiSession {
 async fn not_a_stream(response: &mut http::HttpResponse, limits: TurnLimits<'_>) -> Option<AttemptFailure> {
     if let Err(error) = check_encoding(response.headers()) {
         return Some(AttemptFailure::new(FailureKind::ProtocolError, format!("the answer {error}")));
+    }
+    if response.headers().contains_key(AI_SDK_HEADER) {
+        return Some(AttemptFailure::new(FailureKind::ProtocolError, AI_SDK_ADVICE));
     }
     let media_type = http::bare_header(response, "content-type");
     // Some servers send no type or `text/plain` for a stream.

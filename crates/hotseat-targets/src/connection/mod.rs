@@ -10,5 +10,6 @@ mod other_protocol;
 pub(crate) use limits::trailing_partial_event;
 pub use limits::{TurnError, TurnLimits};
 pub(crate) use other_protocol::{
-    AG_UI_ADVICE, OWN_API_ADVICE, other_protocol_advice, refused_completion_advice,
+    AG_UI_ADVICE, AI_SDK_ADVICE, AI_SDK_HEADER, OWN_API_ADVICE, other_protocol_advice,
+    refused_completion_advice,
 };

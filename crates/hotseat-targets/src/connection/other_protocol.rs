@@ -7,6 +7,13 @@ pub(crate) const OWN_API_ADVICE: &str =
 /// Advice for AG-UI in place of another protocol.
 pub(crate) const AG_UI_ADVICE: &str = "the agent speaks AG-UI: set `type: ag_ui` and `endpoint`";
 
+/// Header of the UI message stream of the AI SDK. Some types of its events differ from those of AG-UI only in their spelling.
+pub(crate) const AI_SDK_HEADER: &str = "x-vercel-ai-ui-message-stream";
+
+/// Advice for that stream in place of AG-UI.
+pub(crate) const AI_SDK_ADVICE: &str =
+    "this is the UI message stream of the AI SDK, not AG-UI: set `type: http`, `stream: sse` and `map`";
+
 /// Returns which protocol the beginning of an answer belongs to, and how to set it, if it is a known one.
 pub(crate) fn other_protocol_advice(answer: &str) -> Option<&'static str> {
     let has = |part: &str| answer.contains(part);
