@@ -305,6 +305,59 @@ assert:
     "#);
 }
 
+/// The first answer that matches is used, so no call ever reaches a later one with the same conditions.
+#[test]
+fn rejects_answers_that_are_never_used() {
+    let once = suite_error("
+name: a
+turns: [{ user: hello, resume: [{ tool: refund, once: true, payload: 1 }, { tool: refund, payload: 2 }, { payload: 3 }] }]
+tools:
+  - name: t
+    answers: [{ content: a, once: true }, { args_match: { n: 1 }, content: b }, { content: c }]
+asert: x
+");
+    assert!(once.stderr.contains("asert") && !once.stderr.contains("never used"), "{once}");
+    assert_snapshot!(suite_error("
+name: a
+turns:
+  - user: hello
+    resume:
+      - { tool: refund, payload: { approved: true } }
+      - { tool: refund, status: cancelled }
+tools:
+  - { name: t, answers: [{ args_match: { n: 1, m: x }, content: a }, { args_match: { m: x, n: 1 }, content: b }] }
+mcp: { s: { type: mock, tools: [{ name: t, answers: [{ content: a }, { args_match: { n: 1 }, error: b }] }] } }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this entry of `resume` is never used, because the one at a.test.yaml:6:9 always comes first
+     --> a.test.yaml:7:9
+      |
+    7 |       - { tool: refund, status: cancelled }
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: write `once: true` in the earlier entry, or give it other conditions
+
+    error: this entry of `answers` is never used, because the one at a.test.yaml:9:26 always comes first
+     --> a.test.yaml:9:70
+      |
+    9 | ..., m: x }, content: a }, { args_match: { m: x, n: 1 }, content: b }] }
+      |                            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: write `once: true` in the earlier entry, or give it other conditions
+
+    error: this entry of `answers` is never used, because the one at a.test.yaml:10:54 always comes first
+      --> a.test.yaml:10:70
+       |
+    10 | ... answers: [{ content: a }, { args_match: { n: 1 }, error: b }] }] } }
+       |                               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = help: write `once: true` in the earlier entry, or give it other conditions
+    ");
+}
+
 #[test]
 fn rejects_contradictory_counts_and_blocks() {
     assert_snapshot!(suite_error("

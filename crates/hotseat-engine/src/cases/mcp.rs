@@ -25,7 +25,7 @@ use super::mcp_shape::{
     CASE_FAULT, FAULT_ACTION, MCP_CHANGE, MCP_FAULT, MCP_MOCK, MCP_PROXY, MCP_SERVER, MCP_TOOL,
 };
 use super::patterns::read_argument_patterns;
-use super::script::read_tool_answer;
+use super::script::{read_answers, read_tool_answer};
 use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger};
 
 /// Maximum size of a file with tools.
@@ -674,10 +674,7 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
                 tool: tool.to_string(),
                 place: entry.place_near("offered_after"),
             }),
-            answers: entry
-                .maps("answers", &MCP_TOOL_ANSWER)
-                .filter_map(|answer| MockAnswer::read(&answer, diagnostics))
-                .collect(),
+            answers: read_answers(&entry, "answers", &MCP_TOOL_ANSWER, diagnostics, MockAnswer::read),
         });
     }
     tools

@@ -1,14 +1,21 @@
 //! Decodes scripted answers of the client.
 
-use hotseat_document::{Diagnostic, Diagnostics, MapView};
+use std::collections::HashMap;
+
+use hotseat_document::{Diagnostic, Diagnostics, MapView, Shape, SourceSpan};
 use hotseat_http::check_encryption;
 use hotseat_targets::message::{
     ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolFunction, ToolReply, ToolReplySource,
 };
+use hotseat_trace::canonical_text;
+use serde_json::{Map, Value};
 
 use super::answer_shape::TOOL_ANSWER;
 use super::patterns::{read_argument_patterns, read_pattern};
 use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER};
+
+/// The keys of answers that are conditions.
+const CONDITIONS: [&str; 4] = ["args_match", "reason", "message", "tool"];
 
 /// Decodes a list of client-side tools.
 pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnostics) -> Vec<ClientTool> {
@@ -22,10 +29,7 @@ pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnos
             name,
             description: entry.text("description").unwrap_or_default().to_string(),
             parameters: entry.json("parameters").unwrap_or_else(|| serde_json::json!({"type": "object"})),
-            answers: entry
-                .maps("answers", &TOOL_ANSWER)
-                .filter_map(|answer| read_tool_answer(&answer, diagnostics))
-                .collect(),
+            answers: read_answers(&entry, "answers", &TOOL_ANSWER, diagnostics, read_tool_answer),
             url: tool_url(&entry, diagnostics),
             place: Some(entry.place_near("name")),
         });
@@ -44,6 +48,37 @@ fn tool_url(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<url::Ur
         diagnostics.report(tool.place_of("url"), error);
     }
     url
+}
+
+/// Decodes a list of answers, of which the first that matches is used. Refuses one that an earlier one precedes always.
+pub(super) fn read_answers<T>(
+    map: &MapView<'_>,
+    key: &str,
+    shape: &'static Shape,
+    diagnostics: &mut Diagnostics,
+    read: impl Fn(&MapView<'_>, &mut Diagnostics) -> Option<T>,
+) -> Vec<T> {
+    // The first answer that is used for each call, by its conditions.
+    let mut first_used: HashMap<String, SourceSpan> = HashMap::new();
+    let mut answers = Vec::new();
+    for entry in map.maps(key, shape) {
+        let Some(answer) = read(&entry, diagnostics) else { continue };
+        answers.push(answer);
+        let conditions: Map<String, Value> = CONDITIONS
+            .iter()
+            .filter_map(|key| Some((key.to_string(), entry.as_node().get(key)?.to_json())))
+            .collect();
+        let conditions = canonical_text(&Value::Object(conditions));
+        if let Some(first) = first_used.get("{}").or_else(|| first_used.get(&conditions)) {
+            let message =
+                format!("this entry of `{key}` is never used, because the one at {first} always comes first");
+            let help = "write `once: true` in the earlier entry, or give it other conditions";
+            diagnostics.push(Diagnostic::new(message).at(entry.place()).help(help));
+        } else if entry.bool("once") != Some(true) {
+            first_used.insert(conditions, entry.place());
+        }
+    }
+    answers
 }
 
 /// Decodes an answer of a tool.
@@ -69,31 +104,29 @@ pub(super) fn read_tool_answer(map: &MapView<'_>, diagnostics: &mut Diagnostics)
 
 /// Decodes the answers to interrupts of a turn.
 pub fn read_interrupt_answers(turn: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<InterruptAnswer> {
-    let mut answers = Vec::new();
-    for entry in turn.maps("resume", &INTERRUPT_ANSWER) {
-        let cancelled = entry.text("status") == Some("cancelled");
-        let reply = match (cancelled, entry.json("payload")) {
-            (true, None) => InterruptReply::Cancelled,
-            (false, Some(payload)) => InterruptReply::Resolved(payload),
-            (true, Some(_)) => {
-                diagnostics.report(entry.place_of("payload"), "a cancelled interrupt has no `payload`");
-                continue;
-            }
-            (false, None) => {
-                let diagnostic =
-                    Diagnostic::new("an answer needs a `payload`, or `status: cancelled`").at(entry.place());
-                diagnostics.push(diagnostic);
-                continue;
-            }
-        };
-        answers.push(InterruptAnswer {
-            reason: entry.get("reason").and_then(|view| read_pattern(view, diagnostics)),
-            message: entry.get("message").and_then(|view| read_pattern(view, diagnostics)),
-            tool: entry.text("tool").map(str::to_string),
-            reply,
-            once: entry.bool("once").unwrap_or(false),
-            place: entry.place(),
-        });
-    }
-    answers
+    read_answers(turn, "resume", &INTERRUPT_ANSWER, diagnostics, read_interrupt_answer)
+}
+
+fn read_interrupt_answer(entry: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<InterruptAnswer> {
+    let cancelled = entry.text("status") == Some("cancelled");
+    let reply = match (cancelled, entry.json("payload")) {
+        (true, None) => InterruptReply::Cancelled,
+        (false, Some(payload)) => InterruptReply::Resolved(payload),
+        (true, Some(_)) => {
+            diagnostics.report(entry.place_of("payload"), "a cancelled interrupt has no `payload`");
+            return None;
+        }
+        (false, None) => {
+            diagnostics.report(entry.place(), "an answer needs a `payload`, or `status: cancelled`");
+            return None;
+        }
+    };
+    Some(InterruptAnswer {
+        reason: entry.get("reason").and_then(|view| read_pattern(view, diagnostics)),
+        message: entry.get("message").and_then(|view| read_pattern(view, diagnostics)),
+        tool: entry.text("tool").map(str::to_string),
+        reply,
+        once: entry.bool("once").unwrap_or(false),
+        place: entry.place(),
+    })
 }
