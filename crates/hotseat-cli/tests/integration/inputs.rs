@@ -55,7 +55,7 @@ fn parts_of_suites_are_no_messages() {
     let project = project(&[("mock", agent.url())]).file("a.test.yaml", "name: a\ninput: hi\n");
     for part in ["a.test.yaml:1", "a.test.yaml::a"] {
         let output = project.hotseat(&["test", "-n", "mock", "-i", part]);
-        assert_exit_code(&output, 2);
+        output.assert_code(2);
         assert!(output.stderr.contains(&format!("leave `-i` out: `hotseat test {part}`")), "{output}");
     }
     assert_eq!(agent.requests().len(), 0);
@@ -604,7 +604,7 @@ fn written_cases_test_what_their_suites_test() {
         (&["tests/x.test.yaml", "tests/y.test.yaml"], "a case of another suite has the id `same`, too"),
     ] {
         let refused = write(suites, "all.test.jsonl");
-        assert_exit_code(&refused, 2);
+        refused.assert_code(2);
         let place = format!("{}:1:", suites[suites.len() - 1]);
         for words in [words, "-o all.test.jsonl: this case cannot be written there", &place] {
             assert!(refused.stderr.contains(words), "{words}: {refused}");
@@ -623,19 +623,19 @@ fn written_cases_test_what_their_suites_test() {
         // Its files are those of the project.
         ("tests/free.test.yaml", "all.test.jsonl", 0),
     ] {
-        assert_exit_code(&write(&[suite], to), 0);
-        assert_exit_code(&project.hotseat(&["test", to]), code);
-        assert_exit_code(&project.hotseat(&["test", suite]), code);
+        write(&[suite], to).assert_code(0);
+        project.hotseat(&["test", to]).assert_code(code);
+        project.hotseat(&["test", suite]).assert_code(code);
     }
 
     let asked = one.requests().len() + two.requests().len();
     let saved = project.hotseat(&["test", "tests/sub/prompt.test.yaml", "--save", "saved.test.jsonl"]);
-    assert_exit_code(&saved, 2);
+    saved.assert_code(2);
     assert!(saved.stderr.contains("`--save tests/sub/saved.test.jsonl`"), "{saved}");
     assert_eq!(one.requests().len() + two.requests().len(), asked, "{saved}");
     // A case that no simulated user continues is not saved.
     let args = ["test", "tests/own/agent.test.yaml", "--save", "saved.test.jsonl"];
-    assert_exit_code(&project.hotseat(&args), 0);
+    project.hotseat(&args).assert_code(0);
 }
 
 #[test]
