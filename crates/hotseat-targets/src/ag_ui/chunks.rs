@@ -172,7 +172,8 @@ impl ChunkExpander {
         let kind = ItemKind::Tool;
         let (lane, open) = self.find_item(kind, &chunk.subagent_run_id, chunk.tool_call_id.as_ref())?;
         let is_unnamed = chunk.tool_call_id.as_deref() == Some("");
-        let open = open.filter(|open| !is_unnamed && !(starts_call && open.is_answered));
+        let is_other = |open: &OpenItem| is_unnamed || (starts_call && open.is_answered);
+        let open = open.filter(|open| !is_other(open));
         let tool_call_id = match (open, chunk.tool_call_id) {
             (Some(OpenItem { id, label, .. }), _) => {
                 let renamed = chunk.tool_call_name.zip(label.clone()).filter(|(other, first)| other != first);
