@@ -166,12 +166,17 @@ fn a_reported_result_that_the_server_did_not_answer_is_noted() {
         run.case("a")["turns"][0]["notes"].to_string()
     };
     let words = "the agent reports another result of charge_card than MCP server `bank` answered; that of the agent counts: ";
-    for other in [json!({"charged": false}), json!([{"refunded": true}])] {
+    for (other, shown) in [
+        (json!({"charged": false}), r#"{\"charged\":false}"#),
+        (json!([{"refunded": true}]), r#"[{\"refunded\":true}]"#),
+        (json!("Charged the card."), r#"\"Charged the card.\""#),
+    ] {
         let notes = notes(other);
-        assert!(notes.contains(words) && notes.contains("not {\\\"charged\\\":true}"), "{notes}");
+        let words = format!(r#"{words}{shown}, not {{\"charged\":true}}"#);
+        assert!(notes.contains(&words), "{words}: {notes}");
     }
     let wrapped = json!({"content": [{"type": "text", "text": "{\"charged\": true}"}], "isError": false});
-    for same in [json!({"charged": true}), wrapped, json!("{'charged': True}"), json!("Charged the card.")] {
+    for same in [json!({"charged": true}), wrapped, json!("{'charged': True}"), json!("charged=True")] {
         assert_eq!(notes(same), "null");
     }
 }

@@ -170,6 +170,16 @@ fn a_reported_part_of_an_answer_is_no_other_result() {
         assert_eq!(notes(both.clone(), part.clone()), "null", "{part}");
     }
     assert!(notes(both, json!({"charged": 6})).contains("another result"));
+    // Servers wrap a value that is no object.
+    let wrapped = json!({"content": [text("[\"a\",\"b\"]")], "structuredContent": {"result": ["a", "b"]}});
+    for part in [json!(["a", "b"]), json!("[\"a\", \"b\"]"), wrapped["structuredContent"].clone()] {
+        assert_eq!(notes(wrapped.clone(), part.clone()), "null", "{part}");
+    }
+    assert!(notes(wrapped, json!(["b", "a"])).contains("another result"));
+    let declined = json!({"content": [text("{\"charged\":false}")], "structuredContent": {"charged": false}});
+    assert!(notes(declined, json!("charged, all fine")).contains("another result"));
+    let quoted = notes(json!({"content": [text("not done")]}), json!("done"));
+    assert!(quoted.contains(r#"counts: \"done\", not \"not done\""#), "{quoted}");
     let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
     let url = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
     let shown = json!({"content": [text("a chart"), image]});

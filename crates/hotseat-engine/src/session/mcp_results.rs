@@ -73,22 +73,29 @@ pub(super) fn differing_results(turn: &ConversationTurn) -> Vec<String> {
                 "the agent reports another result of {} than MCP server `{}` answered; that of the agent counts: {}, not {}",
                 call.name,
                 server_call.server,
-                excerpt(&claimed.text(), MAX_SHOWN_CHARS),
-                excerpt(&answered.text(), MAX_SHOWN_CHARS),
+                shown(&claimed.value),
+                shown(&answered.value),
             )
         })
     });
     differing.take(MAX_DIFFERING_RESULTS).collect()
 }
 
+/// Returns a result as a note shows it: JSON, or a text in quotes.
+fn shown(result: &Value) -> String {
+    let text = plain_text(result);
+    let text = excerpt(&text, MAX_SHOWN_CHARS);
+    if result.is_string() { format!("\"{text}\"") } else { text.into_owned() }
+}
+
 /// Returns true if a claimed result may be the answer. Agents wrap it, write it as text in their own way, cut it, or report only its
 /// structured content or its blocks.
 fn agrees(claimed: &Value, answered: &Value) -> bool {
-    let is_json = |value: &Value| value.is_object() || value.is_array();
-    // An answer with structured content also has a text, which the trace may not contain.
-    if claimed == answered || (is_json(answered) && !is_json(claimed)) {
+    if claimed == answered {
         return true;
     }
+    let is_json = |value: &Value| value.is_object() || value.is_array();
+    let is_text = !is_json(claimed);
     let claimed = letters(claimed);
     let agrees_with = |part: &Value| {
         let part = letters(part);
@@ -104,6 +111,8 @@ fn agrees(claimed: &Value, answered: &Value) -> bool {
             let only = structured.shift_remove("structuredContent").filter(|_| structured.is_empty());
             vec![content, only.unwrap_or(Value::Object(structured))]
         }
+        // Servers wrap a value that is no object.
+        Value::Object(members) if members.len() == 1 => members.get("result").cloned().into_iter().collect(),
         _ => Vec::new(),
     };
     // Frameworks write blocks that are no text in their own form.
@@ -115,8 +124,23 @@ fn agrees(claimed: &Value, answered: &Value) -> bool {
         };
         blocks.is_some_and(has_all)
     };
+    // A text may be that of a structured value, in a notation of its own.
+    let has_values = |part: &Value| {
+        is_text && is_json(part) && contains_in_order(&claimed, leaves(part).iter().map(String::as_str))
+    };
     let mut parts = parts.iter().chain([answered]);
-    parts.any(|part| agrees_with(part) || has_texts(part))
+    parts.any(|part| agrees_with(part) || has_texts(part) || has_values(part))
+}
+
+/// Returns the values in a value as texts, in order.
+fn leaves(value: &Value) -> Vec<String> {
+    match value {
+        // Languages write it differently.
+        Value::Null => Vec::new(),
+        Value::Array(entries) => entries.iter().flat_map(leaves).collect(),
+        Value::Object(members) => members.values().flat_map(leaves).collect(),
+        scalar => vec![plain_text(scalar)],
+    }
 }
 
 /// Returns true if a text contains the letters of all lines, one after the other. Takes time linear in the length of both.
