@@ -20,6 +20,17 @@ pub struct LateCall {
     pub tool: String,
 }
 
+/// A request to a proxied server, other than a call, that it has not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwaitedRequest {
+    /// Name of the server.
+    pub server: String,
+    /// Method of the request.
+    pub method: String,
+    /// Arrival of the request.
+    pub arrived: Instant,
+}
+
 /// One event between a client and a server.
 #[derive(Debug, Clone)]
 pub struct McpEvent {

@@ -68,7 +68,7 @@ pub use definition::{
 };
 #[cfg(feature = "serve")]
 pub use definition_file::{FixedAnswerer, MockFileError, MockFileErrors, MockFileMistake, read_mock};
-pub use event::{LateCall, McpEvent, McpEventKind};
+pub use event::{AwaitedRequest, LateCall, McpEvent, McpEventKind};
 pub use fault::{ArgumentsMatcher, FaultKind, FaultRule};
 pub use fixed::{FixedAnswer, FixedAnswerError};
 pub use frame::{Frame, FrameError, RpcError};

@@ -4,10 +4,11 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::answer::ToolAnswerer;
 use crate::definition::{McpOptions, ServerDefinition};
-use crate::event::{LateCall, McpEvent};
+use crate::event::{AwaitedRequest, LateCall, McpEvent};
 use crate::recording::{McpExchange, McpRecording};
 
 /// Reason why no server starts.
@@ -82,6 +83,10 @@ impl McpConversation {
     }
 
     pub fn recording_gap(&self, _: &str) -> Option<String> {
+        match self.0 {}
+    }
+
+    pub fn awaited_requests(&self, _: Instant) -> Vec<AwaitedRequest> {
         match self.0 {}
     }
 

@@ -589,7 +589,7 @@ fn failures_include_last_stderr_lines() {
     tested.assert_failed(1, "protocol_error", "the program ended (exit status: 1)");
     let detail = tested.failure("a")["detail"].as_str().expect("a detail").to_string();
     assert!(
-        detail.contains("standard error of the program:\nTraceback: no such key [redacted:ENV.MY_SECRET]"),
+        detail.contains("standard error of the agent:\nTraceback: no such key [redacted:ENV.MY_SECRET]"),
         "{detail}"
     );
     assert!(tested.output.stdout.contains("Traceback"), "{}", tested.output);
@@ -600,9 +600,9 @@ fn failures_include_last_stderr_lines() {
     let tested = project.test(&["-o", "summary.md"]);
     tested.assert_failed(1, "assertion", "expected the agent to say something that matches /yes/");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("starting")));
-    assert!(tested.output.stdout.contains("standard error of the program:"), "{}", tested.output);
+    assert!(tested.output.stdout.contains("standard error of the agent:"), "{}", tested.output);
     let summary = project.workspace.read("summary.md");
-    assert!(summary.contains("```text\nstandard error of the program:\nstarting\n```"), "{summary}");
+    assert!(summary.contains("```text\nstandard error of the agent:\nstarting\n```"), "{summary}");
 }
 
 #[test]

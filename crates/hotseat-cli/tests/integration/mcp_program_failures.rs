@@ -34,7 +34,7 @@ fn a_program_that_ends_is_an_error_of_the_test_with_its_last_words() {
         let run = run(proxy, user);
         let words = [
             "MCP server `bank` failed: the program `python3` ended (exit status: 3)",
-            "standard error of the program:",
+            "standard error of MCP server `bank`:",
             "cannot open the ledger of",
         ];
         run.assert_failure("a", "test_error", &words);
@@ -181,6 +181,24 @@ fn a_timeout_says_that_a_server_of_the_test_had_not_answered() {
     let run = Project::with_config(&(bank_target(&agent) + BANK)).suite("a", suite).test(&[]);
     run.assert_failure("a", "timeout", &["the turn timed out after 500 ms"]);
     assert!(!run.failure("a").to_string().contains(words), "{}", run.output);
+}
+
+#[test]
+fn a_timeout_names_a_handshake_without_an_answer() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let tools = bank.with_session().and_then(|session| session.tools());
+        FakeReply::json(200, &json!({"reply": format!("{tools:?}")}))
+    });
+    let proxy = "mcp: { bank: { type: proxy, command: [python3, bank.py] } }\n";
+    for method in ["initialize", "tools/list"] {
+        let ignored = format!("    if request['method'] == '{method}':\n        continue\n    answer =");
+        let program = ANSWERS_EVERYTHING.replacen("    answer =", &ignored, 1);
+        let project = Project::with_config(&(plain_target(&agent) + proxy)).file("bank.py", &program);
+        let run = project.suite("a", "name: a\nturns: [{ user: hello, timeout: 2s }]\n").test(&[]);
+        let words = format!("MCP server `bank` had not answered `{method}` for ");
+        run.assert_failure("a", "timeout", &["the turn timed out after 2000 ms", &words]);
+    }
 }
 
 #[test]

@@ -463,7 +463,13 @@ impl<'a> Session<'a> {
             }
         };
         let late = match outcome {
-            Err(TurnError::Deadline) => late_answers(self.recorder.conversation(), &self.script),
+            Err(TurnError::Deadline) => {
+                let mut late = late_answers(self.recorder.conversation(), &self.script);
+                if let SessionCounterpart::Agent(agent) = &self.counterpart {
+                    late.extend(agent.awaited_requests(deadline.into_std()));
+                }
+                late
+            }
             Ok(()) | Err(TurnError::Run(_) | TurnError::Failed(_)) => Vec::new(),
         };
         let ended = judge_turn_end(&input.turn, outcome, cause, &self.script);

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use hotseat_document::excerpt;
 use hotseat_mcp::{
-    AnswerFuture, FaultKind, InputRounds, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind,
-    McpToolResult, RpcError, ToolAnswerer, UnansweredInput,
+    AnswerFuture, AwaitedRequest, FaultKind, InputRounds, McpAnswer, McpCall, McpConversation, McpEvent,
+    McpEventKind, McpToolResult, RpcError, ToolAnswerer, UnansweredInput,
 };
 use hotseat_targets::AgentSession;
 use hotseat_targets::message::{
@@ -28,6 +28,8 @@ use crate::cases::{ListedTools, MockAnswers, TestCase, ToolReference};
 
 /// Maximum number of bytes of the arguments of a call in a message.
 const MAX_SHOWN_ARGUMENTS_BYTES: usize = 4096;
+/// Maximum number of requests without an answer that a failure names.
+const MAX_AWAITED_REQUESTS: usize = 10;
 /// Maximum number of recorded calls that a note lists.
 const MAX_LISTED_CALLS: usize = 5;
 /// Maximum length of the arguments of each, in characters.
@@ -222,6 +224,15 @@ impl ServiceObserver for McpObserver {
         conversation.try_next_event()
     }
 
+    fn awaited_requests(conversation: &McpConversation, at: Instant) -> Vec<String> {
+        let awaited = conversation.awaited_requests(at);
+        let describe = |AwaitedRequest { server, method, arrived }: AwaitedRequest| {
+            let waited = at.saturating_duration_since(arrived).as_millis();
+            format!("MCP server `{server}` had not answered `{method}` for {waited} ms")
+        };
+        awaited.into_iter().take(MAX_AWAITED_REQUESTS).map(describe).collect()
+    }
+
     fn addresses(conversation: &McpConversation) -> Vec<(String, String)> {
         let named = |name: &str| Some((name.to_string(), conversation.url(name)?));
         conversation.servers().filter_map(named).collect()
@@ -341,8 +352,9 @@ impl ServiceObserver for McpObserver {
             }
             McpEventKind::ServerFailed { message, error_output } => {
                 let message = format!("MCP server `{server}` failed: {message}");
-                let detail = error_output
-                    .map_or_else(String::new, |text| format!("standard error of the program:\n{text}"));
+                let detail = error_output.map_or_else(String::new, |text| {
+                    format!("standard error of MCP server `{server}`:\n{text}")
+                });
                 Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
             }
             McpEventKind::ProtocolError { message, .. } => {

@@ -36,6 +36,11 @@ pub trait ServiceObserver: Send {
     /// Returns the addresses of the services, by name.
     fn addresses(conversation: &Self::Conversation) -> Vec<(String, String)>;
 
+    /// Describes the requests, other than calls, that the services had not answered at this time.
+    fn awaited_requests(_: &Self::Conversation, _: Instant) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns the tools that the services have listed, by the name of the service.
     fn listed_tools(&self) -> ListedTools {
         ListedTools::new()
@@ -161,6 +166,13 @@ impl<O: ServiceObserver> AgentSession for ServiceAgent<O> {
         let mut listed = self.agent.listed_tools();
         listed.extend(self.observer.listed_tools());
         listed
+    }
+
+    fn awaited_requests(&self, at: Instant) -> Vec<String> {
+        let mut requests = self.agent.awaited_requests(at);
+        requests
+            .extend(self.conversation.iter().flat_map(|conversation| O::awaited_requests(conversation, at)));
+        requests
     }
 
     fn close(&mut self) -> BoxFuture<'_, ()> {

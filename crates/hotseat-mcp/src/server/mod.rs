@@ -26,13 +26,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use hotseat_serve::LoopbackServer;
 use tokio::sync::mpsc;
 
 use crate::answer::ToolAnswerer;
 use crate::definition::{DefinitionProblem, McpOptions, ServerDefinition, ServerKind, Upstream};
-use crate::event::{LateCall, McpEvent, McpEventKind};
+use crate::event::{AwaitedRequest, LateCall, McpEvent, McpEventKind};
 use crate::lock;
 use crate::recording::{McpExchange, McpRecording, ReplayTable};
 use catalog::ToolCatalog;
@@ -240,6 +241,11 @@ impl McpConversation {
     /// Returns why the recording of a server is incomplete, so that its replay would miss an answer.
     pub fn recording_gap(&self, server: &str) -> Option<String> {
         self.state.servers.get(server)?.recording_gap()
+    }
+
+    /// Returns the requests to proxied servers, other than calls, that were not answered at this time.
+    pub fn awaited_requests(&self, at: Instant) -> Vec<AwaitedRequest> {
+        self.state.awaited_requests(at)
     }
 
     /// Returns the exchanges of replayed recordings that no request has used, with the names of their servers.

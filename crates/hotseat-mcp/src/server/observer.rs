@@ -12,7 +12,7 @@ use super::state::{
     AnswerSource, AskingCall, ConversationState, MAX_WAITING_CALLS, OpenCall, ServerState, WaitingCall,
 };
 use super::tasks::TaskCall;
-use crate::event::McpEventKind;
+use crate::event::{AwaitedRequest, McpEventKind};
 use crate::frame::{Frame, FrameError, RpcError};
 use crate::lock;
 use crate::recording::{McpExchange, without_meta};
@@ -98,6 +98,8 @@ pub(super) struct ExchangeObserver {
     params: Map<String, Value>,
     /// Number of the call, if the request is one.
     call: Option<u64>,
+    /// Number of any other request.
+    request: Option<u64>,
     /// True if the call continues after a question to the user.
     is_continued: bool,
     /// Index of the rule of its fault.
@@ -130,6 +132,7 @@ impl ExchangeObserver {
             method,
             params,
             call: None,
+            request: None,
             is_continued: false,
             fault: None,
             input_requests: 0,
@@ -142,6 +145,10 @@ impl ExchangeObserver {
             if observer.is_recorded {
                 observer.server.begin_recording();
             }
+        } else {
+            let (server, method) = (observer.server.name().to_string(), observer.method.clone());
+            let request = AwaitedRequest { server, method, arrived };
+            observer.request = Some(observer.conversation.begin_request(request));
         }
         Ok(observer)
     }
@@ -440,8 +447,11 @@ impl ExchangeObserver {
 }
 
 impl Drop for ExchangeObserver {
-    /// A call whose observer is dropped early was cancelled by its client.
+    /// A request whose observer is dropped early was cancelled by its client.
     fn drop(&mut self) {
+        if let Some(request) = self.request {
+            self.conversation.end_request(request, self.is_ended);
+        }
         let Some(call) = self.call else { return };
         lock(&self.server.open_calls).remove(&call);
         if self.is_ended {

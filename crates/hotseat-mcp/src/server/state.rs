@@ -20,7 +20,7 @@ use super::tasks::TaskTable;
 use super::url_upstream::UrlUpstream;
 use crate::answer::{ListChanges, ToolAnswerer};
 use crate::definition::{McpLimits, McpOptions, ServerDefinition, UpstreamCommand, UpstreamLauncher};
-use crate::event::{LateCall, McpEvent, McpEventKind};
+use crate::event::{AwaitedRequest, LateCall, McpEvent, McpEventKind};
 use crate::frame::RpcError;
 use crate::lock;
 use crate::recording::{McpExchange, RecordedQuestion, ReplayTable};
@@ -142,7 +142,15 @@ pub(super) struct ConversationState {
     calls: AtomicU64,
     /// Rounds of calls that their clients have continued: number of the call and of the round.
     continued_rounds: Mutex<HashSet<(u64, u64)>>,
+    awaited: Mutex<AwaitedTable>,
     closed: watch::Sender<bool>,
+}
+
+/// Requests without an answer, by number, with the time at which the client gave up waiting.
+#[derive(Default)]
+struct AwaitedTable {
+    requests: BTreeMap<u64, (AwaitedRequest, Option<Instant>)>,
+    last: u64,
 }
 
 impl ConversationState {
@@ -167,6 +175,7 @@ impl ConversationState {
             events,
             calls,
             continued_rounds: Mutex::default(),
+            awaited: Mutex::default(),
             closed,
         }
     }
@@ -197,6 +206,35 @@ impl ConversationState {
         let message = format!("the limit of {limit} of the conversation is reached");
         self.report(server.name(), arrived, McpEventKind::LimitReached { limit }).await;
         Err(RpcError::new(error_code::LIMIT_REACHED, message))
+    }
+
+    /// Returns a number for a request that is not answered yet.
+    pub(super) fn begin_request(&self, request: AwaitedRequest) -> u64 {
+        let mut awaited = lock(&self.awaited);
+        awaited.requests.retain(|_, (_, cancelled)| cancelled.is_none());
+        awaited.last += 1;
+        let number = awaited.last;
+        awaited.requests.insert(number, (request, None));
+        number
+    }
+
+    /// Ends a request, with its answer or because the client no longer waits.
+    pub(super) fn end_request(&self, number: u64, is_answered: bool) {
+        let mut awaited = lock(&self.awaited);
+        if is_answered {
+            awaited.requests.remove(&number);
+        } else if let Some((_, cancelled)) = awaited.requests.get_mut(&number) {
+            *cancelled = Some(Instant::now());
+        }
+    }
+
+    /// Returns the requests that were not answered at this time.
+    pub(super) fn awaited_requests(&self, at: Instant) -> Vec<AwaitedRequest> {
+        let awaited = lock(&self.awaited);
+        let open = awaited.requests.values().filter(|(request, cancelled)| {
+            request.arrived < at && cancelled.is_none_or(|cancelled| cancelled >= at)
+        });
+        open.map(|(request, _)| request.clone()).collect()
     }
 
     /// Continues a call after one of its rounds. Returns false if its client has done so before.

@@ -344,7 +344,7 @@ impl AgentSession for CommandSession {
         let text = self.errors.text();
         let from = text.char_indices().rev().nth(MAX_SHOWN_CHARS).map_or(0, |(at, _)| at);
         let mark = if from > 0 { "…" } else { "" };
-        (!text.is_empty()).then(|| format!("standard error of the program:\n{mark}{}", &text[from..]))
+        (!text.is_empty()).then(|| format!("standard error of the agent:\n{mark}{}", &text[from..]))
     }
 }
 

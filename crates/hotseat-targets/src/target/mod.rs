@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hotseat_trace::{AttemptFailure, CallVisibility, named};
 use serde_json::Value;
@@ -84,6 +85,11 @@ pub trait AgentSession: Send {
     /// change are left out.
     fn listed_tools(&self) -> BTreeMap<String, Arc<[String]>> {
         BTreeMap::new()
+    }
+
+    /// Describes the requests of the agent, other than calls, that MCP servers of the conversation had not answered at this time.
+    fn awaited_requests(&self, _: Instant) -> Vec<String> {
+        Vec::new()
     }
 
     /// Closes the session gracefully. Dropping it instead aborts it.
