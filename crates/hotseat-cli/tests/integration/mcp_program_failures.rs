@@ -194,7 +194,7 @@ fn a_timeout_names_a_handshake_without_an_answer() {
     for method in ["initialize", "tools/list"] {
         let ignored = format!("    if request['method'] == '{method}':\n        continue\n    answer =");
         let program = ANSWERS_EVERYTHING.replacen("    answer =", &ignored, 1);
-        let project = Project::with_config(&(plain_target(&agent) + proxy)).file("bank.py", &program);
+        let project = Project::with_config(&(bank_target(&agent) + proxy)).file("bank.py", &program);
         let run = project.suite("a", "name: a\nturns: [{ user: hello, timeout: 2s }]\n").test(&[]);
         let words = format!("MCP server `bank` had not answered `{method}` for ");
         run.assert_failure("a", "timeout", &["the turn timed out after 2000 ms", &words]);
