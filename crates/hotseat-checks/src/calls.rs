@@ -9,7 +9,7 @@ use hotseat_trace::{
 use serde_json::Value;
 
 use super::call_text::format_calls;
-use super::differences::{DifferenceList, ExtraMembers};
+use super::differences::{DifferenceList, ExtraMembers, overlooked_part};
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::Pattern;
 
@@ -280,10 +280,19 @@ pub fn describe_tool(name: &str, server: Option<&str>) -> String {
     }
 }
 
-/// Returns the names of the called tools without duplicates.
-pub fn tool_names(scope: TurnScope<'_>) -> Vec<&str> {
+/// Lists the names of the called tools without duplicates; empty if none was called. A name that is easily taken for an expected
+/// one says in what it differs.
+pub fn called_tools(scope: TurnScope<'_>, expected: &[String]) -> String {
     let mut seen = HashSet::new();
-    scope.calls().map(|(_, call)| &*call.name).filter(|name| seen.insert(*name)).collect()
+    let names = scope.calls().map(|(_, call)| &*call.name).filter(|name| seen.insert(*name));
+    let described = names.map(|name| {
+        let alike = |expected: &String| Some((expected.clone(), overlooked_part(expected, name)?));
+        match expected.iter().find_map(alike) {
+            Some((expected, part)) => format!("{name} (differs from {expected} only in {part})"),
+            None => name.to_string(),
+        }
+    });
+    described.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use hotseat_trace::{TurnScope, format_count};
 
-use super::calls::{CallFilter, NamedTools};
+use super::calls::{CallFilter, NamedTools, called_tools};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// A tool is called a given number of times.
@@ -94,9 +94,9 @@ impl CheckBehavior for ToolCount {
         let all = self.calls.list_calls(scope);
         let narrowed = all.len() as u64 != counted;
         let actual = match (counted, all.is_empty()) {
-            (0, true) => match super::calls::tool_names(scope).as_slice() {
-                [] => "no call of any tool".to_string(),
-                names => format!("no call; tools called: {}", names.join(", ")),
+            (0, true) => match called_tools(scope, std::slice::from_ref(&self.calls.name)) {
+                names if names.is_empty() => "no call of any tool".to_string(),
+                names => format!("no call; tools called: {names}"),
             },
             (0, false) => format!("none of {} matching", format_count(all.len(), "call")),
             _ if narrowed => {

@@ -1,8 +1,8 @@
 //! Differences between expected and actual values, one by one.
 
-use hotseat_document::{excerpt, quote};
+use hotseat_document::{excerpt, is_hidden, quote};
 use hotseat_trace::{
-    AgentToolCall, ComparedPart, DifferenceReason, NearestCall, ValueDifference, json_equal,
+    AgentToolCall, ComparedPart, DifferenceReason, NearestCall, ValueDifference, format_first, json_equal,
 };
 use serde_json::Value;
 
@@ -10,6 +10,8 @@ use serde_json::Value;
 const MAX_DIFFERENCES: usize = 50;
 /// Maximum length of an actual value, in characters. Reports contain the whole value with the call.
 const MAX_VALUE_CHARS: usize = 4_000;
+/// Maximum number of characters that a note names.
+const MAX_NAMED_CHARS: usize = 3;
 
 /// List of differences with a bounded length.
 pub(super) struct DifferenceList {
@@ -144,14 +146,43 @@ pub(super) fn lookalike_note(expected: &Value, got: &Value) -> Option<String> {
 
 /// Explains a difference between two texts that is easy to overlook.
 fn text_note(expected: &str, got: &str) -> Option<String> {
+    overlooked_part(expected, got).map(|part| format!("they differ only in {part}"))
+}
+
+/// Names the part in which two texts differ, if the difference is easy to overlook.
+pub(super) fn overlooked_part(expected: &str, got: &str) -> Option<String> {
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     match () {
-        () if plain(expected) == plain(got) => Some("they differ only in white space".to_string()),
-        () if expected.to_lowercase() == got.to_lowercase() => {
-            Some("they differ only in upper and lower case".to_string())
-        }
-        () => None,
+        () if plain(expected) == plain(got) => Some("white space".to_string()),
+        () if expected.to_lowercase() == got.to_lowercase() => Some("upper and lower case".to_string()),
+        () => look_alikes(expected, got),
     }
+}
+
+/// Names the characters in which two texts differ, if these cannot be seen, or stand where the other text has a character of
+/// ASCII: accents, letters of other alphabets, typographic quotes.
+fn look_alikes(expected: &str, got: &str) -> Option<String> {
+    let visible = |text: &str| text.chars().filter(|c| !is_hidden(*c)).collect::<Vec<_>>();
+    let (expected_visible, got_visible) = (visible(expected), visible(got));
+    if expected_visible.len() != got_visible.len() {
+        return None;
+    }
+    let pairs = expected_visible.into_iter().zip(got_visible).filter(|(one, other)| one != other);
+    let pairs: Vec<(char, char)> = pairs.collect();
+    if pairs.iter().any(|(one, other)| one.is_ascii() == other.is_ascii()) {
+        return None;
+    }
+    let beyond_ascii = pairs.into_iter().map(|(one, other)| if one.is_ascii() { other } else { one });
+    let hidden = [expected, got].map(|text| text.chars().filter(|c| is_hidden(*c)).collect::<Vec<_>>());
+    let hidden = if hidden[0] == hidden[1] { Vec::new() } else { hidden.concat() };
+    let mut names: Vec<String> = Vec::new();
+    for c in beyond_ascii.chain(hidden) {
+        let name = format!("U+{:04X}", u32::from(c));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (!names.is_empty()).then(|| format_first(&names, MAX_NAMED_CHARS))
 }
 
 /// Names the type of a value: `a text`.
@@ -204,6 +235,22 @@ mod tests {
         assert_eq!(exact.len(), subset.len() + 2);
         assert!(exact.contains(&"stops.0.n: not expected, got 1".to_string()), "{exact:?}");
         assert_eq!(exact.last().map(String::as_str), Some("seat: not expected, got null"));
+    }
+
+    #[test]
+    fn names_characters_that_look_alike() {
+        for (expected, got, part) in [
+            ("José Müller", "Jose\u{301} Mu\u{308}ller", Some("U+00E9, U+00FC, U+0301 and 1 more")),
+            ("pay", "p\u{430}y", Some("U+0430")),
+            ("R-12", "R-12\u{200b}", Some("U+200B")),
+            ("it's", "it’s", Some("U+2019")),
+            ("New York", "New\u{a0}York", Some("white space")),
+            ("pay", "buy", None),
+            ("дом", "том", None),
+            ("pay", "paid", None),
+        ] {
+            assert_eq!(overlooked_part(expected, got).as_deref(), part, "{expected} {got}");
+        }
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub use valid_arguments::ValidArguments;
 pub use value::{ConversationValue, ListComparison, NumberComparison};
 pub use value_type::{JsonTypeCheck, JsonValueType};
 
-use hotseat_document::SourceSpan;
+use hotseat_document::{SourceSpan, show_hidden};
 
 use decision::{CheckDecision, CheckOutcome, format_list};
 use kind::{CheckBehavior, check_kinds};
@@ -287,8 +287,13 @@ impl Check {
             CheckOutcome::Violated => self.negated,
             CheckOutcome::NotApplicable => false,
         };
-        let comparison = comparison.filter(|_| !passed);
-        CheckVerdict { comparison, ..CheckVerdict::new(passed, self.describe(), actual) }
+        let mut comparison = comparison.filter(|_| !passed);
+        // Texts that look the same, but are not equal, are told apart.
+        let show = |text: &str| show_hidden(text).into_owned();
+        if let Some(comparison) = &mut comparison {
+            comparison.map_texts(show);
+        }
+        CheckVerdict { comparison, ..CheckVerdict::new(passed, show(&self.describe()), show(&actual)) }
     }
 
     /// Describes what a check found that passes without the secrets of the scope, and fails with them: `actual`, which it found

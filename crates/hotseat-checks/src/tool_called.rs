@@ -292,9 +292,9 @@ impl CheckBehavior for ToolCalled {
         };
         let named = format_calls(scope.calls().filter(|(_, call)| is_listed(call)));
         let actual = match named.is_empty() {
-            true => match calls::tool_names(scope).as_slice() {
-                [] => "no tool calls".to_string(),
-                names => format!("no call; tools called: {}", names.join(", ")),
+            true => match calls::called_tools(scope, &self.names) {
+                names if names.is_empty() => "no tool calls".to_string(),
+                names => format!("no call; tools called: {names}"),
             },
             false => format_list(&named),
         };

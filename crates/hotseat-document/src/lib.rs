@@ -35,7 +35,7 @@ pub use last_output::LastOutput;
 pub use nearest::{nearest, nearest_or};
 pub use node::{DocumentNode, MapEntry, MapKey, NodeValue};
 pub use place::{SourceLine, SourceSpan, SourceText};
-pub use quote::quote;
+pub use quote::{is_hidden, quote, show_hidden};
 pub use reader::{MapView, NodeView};
 pub use schema::{SchemaVariable, json_schema, reference_markdown};
 pub use secrets::{address_password, is_secret_header, is_secret_name};

@@ -1,45 +1,58 @@
-//! Texts of agents in quotes.
+//! Texts of agents in quotes, and what cannot be seen in them.
+
+use std::borrow::Cow;
 
 /// Joins the characters beside it into one.
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 /// Selects the form of the character before it that has colors.
 const EMOJI_SELECTOR: char = '\u{fe0f}';
-/// Beginning of an escape in the output of [`Debug`](std::fmt::Debug).
-const ESCAPE: &str = "\\u{";
 
 /// Quotes a text on one line. Quotes, control characters, and characters that reorder, hide or combine with text are escaped.
 /// The parts of an emoji are kept: the selector after it, and the zero width joiner between emoji, which joins them into one.
 pub fn quote(text: &str) -> String {
-    let quoted = format!("{text:?}");
-    if !text.contains([ZERO_WIDTH_JOINER, EMOJI_SELECTOR]) {
-        return quoted;
+    let escape = |c: char, out: &mut String| match c {
+        '\'' => out.push(c),
+        _ => out.extend(c.escape_debug()),
+    };
+    format!("\"{}\"", escape_hidden(text, escape))
+}
+
+/// Escapes the same characters beyond ASCII as [`quote`], in the way of JSON: a JSON text keeps its value.
+pub fn show_hidden(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(quoted.len());
-    let mut rest = quoted.as_str();
-    while let Some((before, escape)) = rest.split_once(ESCAPE) {
-        out.push_str(before);
-        // A backslash of the text itself is doubled, so no emoji is before its escape.
-        let kept = match escape.split_once('}') {
-            Some(("fe0f", after)) => out.ends_with(is_emoji).then_some((EMOJI_SELECTOR, after)),
-            Some(("200d", after)) => {
+    let escape = |c: char, out: &mut String| match is_hidden(c) {
+        true => out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
+        false => out.push(c),
+    };
+    Cow::Owned(escape_hidden(text, escape))
+}
+
+/// True for a character beyond ASCII that cannot be seen, or that combines with others.
+pub fn is_hidden(c: char) -> bool {
+    !c.is_ascii() && c.escape_debug().len() > 1
+}
+
+/// Escapes characters, except those that are parts of an emoji.
+fn escape_hidden(text: &str, escape: impl Fn(char, &mut String)) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let is_part_of_emoji = match c {
+            EMOJI_SELECTOR => out.ends_with(is_emoji),
+            ZERO_WIDTH_JOINER => {
                 let emoji = out.strip_suffix(EMOJI_SELECTOR).unwrap_or(&out);
-                let joins = emoji.ends_with(is_emoji) && after.starts_with(is_emoji);
-                joins.then_some((ZERO_WIDTH_JOINER, after))
+                emoji.ends_with(is_emoji) && rest.as_str().starts_with(is_emoji)
             }
-            _ => None,
+            _ => false,
         };
-        match kept {
-            Some((character, after)) => {
-                out.push(character);
-                rest = after;
-            }
-            None => {
-                out.push_str(ESCAPE);
-                rest = escape;
-            }
+        match is_part_of_emoji {
+            true => out.push(c),
+            false => escape(c, &mut out),
         }
     }
-    out + rest
+    out
 }
 
 /// True for the characters of emoji that consist of several, with their skin tones, and for others of the same blocks.
@@ -56,7 +69,7 @@ fn is_emoji(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::quote;
+    use super::{quote, show_hidden};
 
     #[test]
     fn joined_emoji_stay_whole() {
@@ -86,5 +99,14 @@ mod tests {
         ] {
             assert_eq!(quote(text), quoted);
         }
+    }
+
+    #[test]
+    fn hidden_characters_of_json_are_escaped_as_json() {
+        assert_eq!(show_hidden("\"Zürich\"\n"), "\"Zürich\"\n");
+        let value = serde_json::json!({"a": "e\u{301}\u{200b}\u{a0}\u{e0001}👩\u{200d}👩"});
+        let shown = show_hidden(&value.to_string()).into_owned();
+        assert_eq!(shown, "{\"a\":\"e\\u0301\\u200b\\u00a0\\udb40\\udc01👩\u{200d}👩\"}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 }

@@ -299,6 +299,9 @@ impl ToolResult {
     }
 }
 
+/// The arguments of a call in a trace if the reply of the agent was cut before them.
+pub const CUT_ARGUMENTS: &str = "the reply was cut before the arguments";
+
 /// Describes arguments whose members are unknown, after `the arguments are` or `arguments that are`.
 pub const UNREADABLE_ARGUMENTS: &str = "unknown or no JSON object";
 

@@ -41,9 +41,10 @@ pub use comparison::{
     CallComparison, ComparedPart, ComparisonLine, DifferenceReason, MissingCall, NearestCall, ValueDifference,
 };
 pub use conversation::{
-    AgentClock, AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallVisibility, CallingMessages,
-    ConversationTurn, ReasoningText, ServiceUse, SimulationSpan, ToolResult, TracedConversation, TurnItem,
-    TurnOutcome, TurnScope, UNREADABLE_ARGUMENTS, UNREADABLE_REPLY, UnseenCalls,
+    AgentClock, AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CUT_ARGUMENTS, CallVisibility,
+    CallingMessages, ConversationTurn, ReasoningText, ServiceUse, SimulationSpan, ToolResult,
+    TracedConversation, TurnItem, TurnOutcome, TurnScope, UNREADABLE_ARGUMENTS, UNREADABLE_REPLY,
+    UnseenCalls,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use excerpt::excerpt_around;

@@ -955,6 +955,11 @@ fn rejects_invalid_assertions() {
     assert_rejected(&json!({"id": "a", "input": "go", "assertions": []}), "1:", "found an empty list");
     assert_rejected(&json!({"id": "a", "input": "go", "assertions": [{}]}), "1:", "this asserts nothing");
     assert_rejected(
+        &json!({"id": "a", "turns": [{"user": "go", "assert": {}}]}),
+        "1:",
+        "this asserts nothing",
+    );
+    assert_rejected(
         &json!({"id": "a", "input": "go", "assertions": ["contains"]}),
         "1:",
         "must be a mapping",

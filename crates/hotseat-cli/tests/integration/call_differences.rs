@@ -305,3 +305,47 @@ fn comparisons_are_redacted() {
         assert!(!text.contains("s3cr3t-token-value"), "{text}");
     }
 }
+
+/// Texts that look the same are told apart in every output.
+#[test]
+fn look_alikes_are_told_apart() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let run = run.tool("c1", "book", &json!({"to": "Jose\u{301}", "room": "R-12\u{200b}"}), None);
+        run.tool("c2", "p\u{430}y", &json!({}), None).text("Done.").finished()
+    });
+    let suite = "name: a
+turns: [{ user: book }]
+assert:
+  - { type: tool_called, name: book, arguments: { to: José, room: R-12 } }
+  - { tools: { require: [{ name: book, args_match: { room: '^R-12$' } }] } }
+  - { tools: { require: [pay] } }
+";
+    let script = "import { agent, expect, it, user } from 'hotseat';
+it('b', () => { user.says('book'); expect(agent.response.toolCalls[0].arguments.to).toBe('José'); });
+";
+    let project = Project::with_agent(&agent).suite("a", suite).file("b_test.ts", script);
+    let tested = project.test(&["-o", "out.xml", "-o", "out.md"]);
+    for text in [tested.output.stdout.clone(), project.workspace.read("out.xml").replace("&quot;", "\"")] {
+        for words in [
+            r#""Jose\u0301""#,
+            r#""R-12\u200b""#,
+            "they differ only in U+00E9, U+0301",
+            "they differ only in U+200B",
+            "(differs from pay only in U+0430)",
+        ] {
+            assert!(text.contains(words), "{words} is not in {text}");
+        }
+    }
+    let failed = tested.case("b")["assertion_errors"].to_string();
+    assert!(failed.contains(r"Jose\\\\u0301") || failed.contains(r"Jose\\u0301"), "{failed}");
+    // In the report they are the same JSON values as before.
+    let checks = tested.case("a")["assertions"].as_array().cloned().unwrap_or_default();
+    let nearest = checks.iter().map(|check| &check["comparison"]["missing"][0]["nearest"]["differences"]);
+    let values: Vec<Value> = nearest
+        .flat_map(|differences| differences.as_array().into_iter().flatten())
+        .map(|difference| serde_json::from_str(difference["got"].as_str().unwrap()).unwrap())
+        .collect();
+    assert_eq!(values.iter().filter(|got| **got == "R-12\u{200b}").count(), 2, "{values:?}");
+    assert_eq!(values.iter().filter(|got| **got == "Jose\u{301}").count(), 1, "{values:?}");
+}

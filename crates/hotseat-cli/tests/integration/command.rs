@@ -447,6 +447,20 @@ fn reports_unknown_lines() {
         "protocol_error",
         "which already has one",
     );
+    let call = |name: &str| json!({"type": "tool_call", "id": "c", "name": name});
+    let result = |content: &str| json!({"type": "tool_result", "id": "c", "result": content});
+    let mut lines = vec![call("a"), call("b"), result("one"), result("two"), json!({"type": "done"})];
+    let tested = script_project(&answer_script(&lines)).suite("a", HELLO).test(&[]);
+    tested.assert_all_passed();
+    let calls = tested.case("a")["turns"][0]["tool_calls"].clone();
+    assert_eq!([&calls[0]["result"], &calls[1]["result"]], ["one", "two"], "{calls:#}");
+    lines.insert(4, result("three"));
+    assert_failed(
+        &script_project(&answer_script(&lines)).suite("a", HELLO).test(&[]),
+        1,
+        "protocol_error",
+        "a result of tool call c, the id of 2 calls that already have one each",
+    );
     let binary = "read -r message\nprintf '\\377\\376\\n'\nread -r message\n";
     script_project(binary).suite("a", HELLO).test(&[]).assert_failed(1, "protocol_error", "not UTF-8");
 }

@@ -519,7 +519,8 @@ fn every_selected_error_and_result_counts() {
         project(&server, &mapping_settings(map)).suite("a", &suite).test(&[])
     };
     let steps = json!({"reply": "Done.", "steps": [{"error": false}, {"error": "declined"}]});
-    let tested = run("{ reply: $.reply, error: '$.steps[*].error' }", steps, "{}");
+    let tested =
+        run("{ reply: $.reply, error: '$.steps[*].error' }", steps, "{ type: contains, value: Done }");
     tested.assert_failure("a", "agent_error", &["declined"]);
     let map = "{ reply: $.reply, tool_calls: { path: $.calls, name: $.tool, arguments: '$.parts[*].in', result: '$.parts[*].out' } }";
     let call =

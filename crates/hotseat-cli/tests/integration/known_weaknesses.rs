@@ -194,10 +194,8 @@ fn json_paths_follow_rfc_and_missing_is_not_null() {
 fn expected_decides_beside_keys_without_assertions() {
     let optional = json!([{"id": "c", "required": false, "assertion": {"type": "contains", "value": "zzz"}}]);
     let rows = [
-        (json!({"assert": {}}), "failed"),
         (json!({"assert": false}), "failed"),
         (json!({"assert": {"tools": false}}), "failed"),
-        (json!({"turns": [{"input": "a", "assert": {}}]}), "failed"),
         (json!({"checkpoints": []}), "failed"),
         (json!({"checkpoints": optional}), "failed"),
         (json!({"assert": {"text": {"must_match": "a"}}}), "passed"),

@@ -1005,8 +1005,9 @@ turns: [{ user: pay o-3, assert: { text: { must_match: 'charged o-3' } } }]
 
 // Agents that live longer than a conversation.
 
+/// If a turn follows. After the last one it changes no verdict, however long the test goes on.
 #[test]
-fn a_call_after_the_end_of_a_turn_is_an_error() {
+fn a_call_between_two_turns_is_an_error() {
     let address: Arc<Mutex<String>> = Arc::default();
     let known = address.clone();
     let agent = http_agent(move |request| {
@@ -1023,12 +1024,30 @@ fn a_call_after_the_end_of_a_turn_is_an_error() {
     let target = bank_target(&agent);
     let judged =
         format!("{target}agents: {{ judge: {{ endpoint: '{judge}' }} }}\njudge: agents:judge\n{BANK}");
-    let suite = "name: a\nturns: [{ user: hi, assert: [{ type: satisfy, criteria: It is kind }] }]\n";
-    let project = Project::with_config(&judged).suite("a", suite);
-    let run = project.test(&[]);
-    let words = ["the agent called charge_card of MCP server `bank` after turn 1 had ended"];
-    run.assert_failure("a", "agent_error", &words);
-    project.hotseat(&["recheck", "last"]).assert_stdout(1, &[words[0]]);
+    let suite = |rest: &str| {
+        format!(
+            "name: a\nturns: [{{ user: hi, assert: [{{ type: satisfy, criteria: It is kind }}] }}{rest}]\n"
+        )
+    };
+    let program = |rest: &str| {
+        let check = "expect(agent).toSatisfy('It is kind');";
+        format!("{IMPORTS}it('a', () => {{ user.says('hi'); {check} {rest} }});\n")
+    };
+    for (file, last, with_another) in [
+        ("a.test.yaml", suite(""), suite(", { user: bye }")),
+        ("a_test.ts", program(""), program("user.says('bye');")),
+    ] {
+        let project = Project::with_config(&judged).file(file, &with_another);
+        let words = ["the agent called charge_card of MCP server `bank` after turn 1 had ended"];
+        project.test(&[]).assert_failure("a", "agent_error", &words);
+        project.hotseat(&["recheck", "last"]).assert_stdout(1, &[words[0]]);
+
+        let run = Project::with_config(&judged).file(file, &last).test(&[]);
+        run.assert_all_passed();
+        assert!(calls(&run, "a").is_empty(), "{}", run.output);
+        let words = "called charge_card of MCP server `bank` after the end of the conversation";
+        assert!(run.output.stderr.contains(words), "{}", run.output);
+    }
 }
 
 #[test]

@@ -365,11 +365,16 @@ fn invalid_arguments_of_a_relayed_model_decide_nothing() {
         "{ tools: { forbid_calls: [{ name: refund, args_match: { order: '9' } }] } }",
         "[{ type: tool_called, name: refund, arguments: { order: 9 }, negate: true }]",
     ];
-    for arguments in [r#"{"order": 1, "order": 2}"#, r#"{"order": 2,"#, "order 2"] {
+    for (arguments, reason) in [
+        (r#"{"order": 1, "order": 2}"#, "tool_calls"),
+        (r#"{"order": 2,"#, "tool_calls"),
+        ("order 2", "tool_calls"),
+        ("", "length"),
+    ] {
         let function = json!({"name": "refund", "arguments": arguments});
         let message =
             json!({"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]});
-        let reply = json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]});
+        let reply = json!({"choices": [{"index": 0, "message": message, "finish_reason": reason}]});
         let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::json(200, &reply));
         for asserts in asserts {
             let run = run_relayed_with("chat/completions", &provider, asserts);

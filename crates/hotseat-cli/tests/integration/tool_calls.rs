@@ -2,7 +2,8 @@
 use std::time::Duration;
 
 use crate::common::{HOTSEAT, Project, TEST_TIMEOUT, TestRun};
-use hotseat_testkit::completions::{ChatCompletion, chunk};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
@@ -692,5 +693,119 @@ fn thousands_of_interchangeable_calls_are_compared_quickly() {
         let expected = if words.is_empty() { "passed" } else { "failed" };
         assert_eq!(case["status"], expected, "{case:#}");
         assert!(case.to_string().contains(words), "{words}: {}", case["error"]);
+    }
+}
+
+/// A reply that is cut before the arguments of its last call does not tell that they are empty.
+#[test]
+fn arguments_that_were_cut_off_decide_nothing() {
+    let checks = "      - { type: tool_called, name: pay, arguments: { amount: 9000 }, negate: true }
+      - { type: tool_called, name: pay, arguments: {} }
+      - tools: { forbid_calls: [{ name: pay, args_match: { amount: '9000' } }] }
+      - { type: tool_called, name: pay }
+";
+    let start = json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"});
+    let end = json!({"type": "TOOL_CALL_END", "toolCallId": "c"});
+    let ag_ui = |events: &[&Value]| {
+        let events: Vec<Value> = events.iter().map(|event| (*event).clone()).collect();
+        let server = FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started().text("Wait.");
+            events.iter().cloned().fold(run, FakeRun::raw_event).finished()
+        });
+        Project::with_agent(&server).suite("a", &suite(checks)).test(&["--record", "made"])
+    };
+    let completion = |arguments: Value, rest: &[Value], reason: &'static str| {
+        let call = json!({"index": 0, "id": "c", "function": {"name": "pay", "arguments": arguments}});
+        let reply = ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None));
+        let reply = rest.iter().cloned().fold(reply, ChatCompletion::chunk).finish(reason);
+        let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
+        chat_project(&server).suite("a", &suite(checks)).test(&[])
+    };
+    let over_http = |call: Value, reason: &str| {
+        let answer = json!({"calls": [call], "reason": reason});
+        let server = FakeAgent::start(move |_: &FakeRequest| FakeReply::json(200, &answer));
+        let map = "map: { reply: $.reply, finish_reason: $.reason, tool_calls: { path: $.calls, name: $.name, arguments: $.arguments } }";
+        let config = format!(
+            "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, {map} }}\n",
+            server.url()
+        );
+        Project::with_config(&config).suite("a", &suite(checks)).test(&[])
+    };
+    let lines = |call: Value, reason: &str| {
+        let project = line_project(&[call, json!({"type": "done", "finish_reason": reason})]);
+        project.suite("a", &suite(checks)).test(&[])
+    };
+    let line = json!({"type": "tool_call", "name": "pay", "arguments": ""});
+    let result = chunk(json!({"role": "tool", "tool_call_id": "c", "content": "paid"}), None);
+    for (way, tested) in [
+        ("an open call", ag_ui(&[&start])),
+        (
+            "an open call before another one",
+            ag_ui(&[
+                &start,
+                &json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "look"}),
+                &end,
+            ]),
+        ),
+        ("a token limit", completion(json!(""), &[], "length")),
+        ("a content filter", completion(json!(""), &[], "content_filter")),
+        ("an http agent", over_http(json!({"name": "pay", "arguments": ""}), "length")),
+        ("an http agent without arguments", over_http(json!({"name": "pay"}), "max_tokens")),
+        ("a program", lines(line.clone(), "length")),
+    ] {
+        let turn = tested.case("a")["turns"][0].clone();
+        let passed: Vec<&Value> =
+            turn["assertions"].as_array().unwrap().iter().map(|check| &check["passed"]).collect();
+        assert_eq!(passed, [false, false, false, true], "{way}: {turn:#}");
+        let notes = turn["notes"].to_string();
+        assert!(notes.contains("are unknown: the reply was cut before the arguments"), "{way}: {turn:#}");
+    }
+    for (way, tested) in [
+        ("a closed call", ag_ui(&[&start, &end])),
+        ("a complete reply", completion(json!(""), &[], "stop")),
+        ("complete arguments", completion(json!("{}"), &[], "length")),
+        ("a call with a result", completion(json!(""), &[result], "length")),
+        ("a complete answer", over_http(json!({"name": "pay", "arguments": ""}), "stop")),
+        ("a program", lines(line, "stop")),
+    ] {
+        assert_eq!(tested.case("a")["status"], "passed", "{way}: {}", tested.output);
+    }
+}
+
+/// What arrives together is in the order in which the agent sent it.
+#[test]
+fn a_text_before_a_call_stands_before_it() {
+    let call =
+        json!({"index": 0, "id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}});
+    let said = [
+        json!({"content": "I look it up."}),
+        json!({"tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c", "content": "found"}),
+        json!({"role": "assistant", "content": "Here it is."}),
+    ];
+    let events = |deltas: &[Value]| -> String {
+        let chunks = deltas.iter().map(|delta| format!("data: {}\n\n", chunk(delta.clone(), None)));
+        let end = format!("data: {}\n\ndata: [DONE]\n\n", chunk(json!({}), Some("stop")));
+        chunks.chain([end]).collect()
+    };
+    let whole = json!({"role": "assistant", "content": "I look it up.", "tool_calls": [call]});
+    let texts = "I look it up.";
+    for (way, reply, first, second) in [
+        ("a stream", FakeReply::sse().bytes(events(&said)), texts, "look("),
+        ("a call first", FakeReply::sse().bytes(events(&[said[1].clone(), said[0].clone()])), "look(", texts),
+        ("a whole reply", complete_reply(whole, "stop"), texts, "look("),
+    ] {
+        let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
+        let project = chat_project(&server).suite("a", HELLO);
+        let tested = project.test(&["-v", "--record", "made"]);
+        tested.assert_all_passed();
+        let shown = tested.output.stdout;
+        let place = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{way}: {words} in {shown}"));
+        assert!(place(first) < place(second), "{way}: {shown}");
+        assert!(way != "a stream" || place("look(") < place("Here it is."), "{shown}");
+        let replayed = project.test(&["-v", "-n", "replay:made"]);
+        replayed.assert_all_passed();
+        let again = replayed.output.stdout;
+        assert!(again.find(first) < again.find(second), "{way}: {again}");
     }
 }

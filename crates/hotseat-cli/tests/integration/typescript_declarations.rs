@@ -391,9 +391,10 @@ fn spellings_of_an_option_inherit_and_replace_each_other() {
     let came = ["added > own failed", "discarded > own passed", "reliable > own passed", "time > own passed"];
     assert_eq!(statuses(&tested), came, "{}", tested.output);
     assert!(tested.case("time > own")["reliability"].is_object(), "{}", tested.case("time > own"));
-    for options in ["{ assert: {}, assertions: {} }", "{ retries: 1, reliability: { rate: 0.9 } }"] {
+    for options in ["{ assert: CHECK, assertions: CHECK }", "{ retries: 1, reliability: { rate: 0.9 } }"] {
         refused(&format!(
-            "describe('a', {{ assert: {{}}, retries: 2 }}, () => {{ it('b', {options}, () => {{ user.says('x'); }}); }});"
+            "const CHECK = {{ type: 'contains', value: 'x' }};
+             describe('a', {{ assert: CHECK, retries: 2 }}, () => {{ it('b', {options}, () => {{ user.says('x'); }}); }});"
         ));
     }
 }

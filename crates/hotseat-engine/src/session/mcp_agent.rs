@@ -261,7 +261,8 @@ impl ServiceObserver for McpObserver {
         }
     }
 
-    fn end_conversation(&mut self, conversation: &McpConversation) -> Result<(), AttemptFailure> {
+    /// Calls after the last turn are none of the conversation, however long the test lasts: they become warnings of the run.
+    fn end_conversation(&mut self, conversation: &mut McpConversation) -> Result<(), AttemptFailure> {
         self.note_unused(conversation)?;
         if let Some(read) = self.on_end.take() {
             read(conversation);

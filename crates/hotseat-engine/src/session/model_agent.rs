@@ -6,15 +6,16 @@ use std::time::Instant;
 
 use hotseat_document::nearest_or;
 use hotseat_model::serve::{ServedConversation, ServedModelEvent, ServedModelEventKind};
-use hotseat_model::{CallPosition, ModelError, ModelErrorKind, ModelReply, ModelToolResult};
+use hotseat_model::{CallPosition, ModelError, ModelErrorKind, ModelReply, ModelToolCall, ModelToolResult};
 use hotseat_targets::AgentSession;
 use hotseat_trace::{
-    AttemptFailure, CallVisibility, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
-    LlmFaultInjected, Payload, UNREADABLE_REPLY, format_first,
+    AttemptFailure, CUT_ARGUMENTS, CallVisibility, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed,
+    LlmCallStarted, LlmFaultInjected, Payload, UNREADABLE_REPLY, format_first,
 };
+use serde_json::Map;
 
 use super::model_tool_calls::ModelToolCalls;
-use super::service_agent::{ConversationSlot, ServiceAgent, ServiceObserver, TurnEvents};
+use super::service_agent::{ConversationSlot, ServiceAgent, ServiceObserver, TurnEvents, drain};
 use crate::cases::MODEL_PREFIX;
 
 /// Maximum number of unused rules that a note lists.
@@ -131,8 +132,9 @@ impl ServiceObserver for ModelObserver {
         self.note_unrequested();
     }
 
-    fn end_conversation(&mut self, conversation: &ServedConversation) -> Result<(), AttemptFailure> {
+    fn end_conversation(&mut self, conversation: &mut ServedConversation) -> Result<(), AttemptFailure> {
         // Replies after the last turn.
+        drain(self, conversation)?;
         self.end_undecided();
         self.note_unused(conversation)?;
         let saved = conversation.save_recordings();
@@ -233,7 +235,7 @@ impl ModelObserver {
         at: Instant,
         model: &Arc<str>,
         call: u64,
-        reply: ModelReply,
+        mut reply: ModelReply,
         duration_ms: u64,
     ) -> Result<(), AttemptFailure> {
         let Some(OpenModelCall { turn_id, call_no, .. }) = self.open.remove(&call) else { return Ok(()) };
@@ -251,6 +253,12 @@ impl ModelObserver {
         };
         self.events.emit(at, completed)?;
         let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
+        let is_bare = |call: &&mut ModelToolCall| call.arguments.as_object().is_some_and(Map::is_empty);
+        if reply.stop.is_cut()
+            && let Some(call) = reply.tool_calls.last_mut().filter(is_bare)
+        {
+            call.arguments = CUT_ARGUMENTS.into();
+        }
         let invoked: Vec<Payload> =
             reply.tool_calls.into_iter().map(|call| tool_calls.invoke(model, &called, call)).collect();
         invoked.into_iter().try_for_each(|payload| self.events.emit(at, payload))

@@ -61,8 +61,8 @@ pub trait ServiceObserver: Send {
     /// Ends a turn, whose calls are no longer waited for.
     fn end_turn(&mut self) {}
 
-    /// Ends a conversation after its last turn. Fails if the case fails because of it.
-    fn end_conversation(&mut self, _conversation: &Self::Conversation) -> Result<(), AttemptFailure> {
+    /// Ends a conversation after its last turn, whose later events are not processed yet. Fails if the case fails because of it.
+    fn end_conversation(&mut self, _conversation: &mut Self::Conversation) -> Result<(), AttemptFailure> {
         Ok(())
     }
 }
@@ -152,7 +152,6 @@ impl<O: ServiceObserver> AgentSession for ServiceAgent<O> {
     fn complete_conversation(&mut self) -> Result<(), AttemptFailure> {
         self.agent.complete_conversation()?;
         let Some(conversation) = &mut self.conversation else { return Ok(()) };
-        drain(&mut self.observer, conversation)?;
         self.observer.end_conversation(conversation)
     }
 
@@ -195,7 +194,7 @@ async fn watch<O: ServiceObserver>(observer: &mut O, conversation: &mut O::Conve
 }
 
 /// Processes the events that are there.
-fn drain<O: ServiceObserver>(
+pub(super) fn drain<O: ServiceObserver>(
     observer: &mut O,
     conversation: &mut O::Conversation,
 ) -> Result<(), AttemptFailure> {

@@ -137,6 +137,11 @@ impl StopReason {
             )
     }
 
+    /// Returns true if the reason says that the reply was stopped where it was, so that its end is missing.
+    pub fn is_cut(&self) -> bool {
+        matches!(self, StopReason::MaxTokens | StopReason::Refusal) || self.is_unfinished()
+    }
+
     /// Returns true if the reason says that the reply is not finished: the model continues it if it is asked again.
     pub fn is_unfinished(&self) -> bool {
         let StopReason::Other(name) = self else { return false };

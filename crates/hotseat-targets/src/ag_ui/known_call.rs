@@ -56,16 +56,25 @@ pub enum KnownArguments {
     Json(Value),
     /// Text that is not JSON.
     Invalid(String),
+    /// The run ended before their text and the end of the call.
+    Cut,
 }
 
 /// A server may write one number in two ways, as 1 and 1.0.
 impl PartialEq for KnownArguments {
     fn eq(&self, other: &KnownArguments) -> bool {
         match (self, other) {
-            (KnownArguments::Unknown, KnownArguments::Unknown) => true,
+            (KnownArguments::Unknown, KnownArguments::Unknown)
+            | (KnownArguments::Cut, KnownArguments::Cut) => true,
             (KnownArguments::Json(ours), KnownArguments::Json(theirs)) => json_equal(ours, theirs),
             (KnownArguments::Invalid(ours), KnownArguments::Invalid(theirs)) => ours == theirs,
-            (KnownArguments::Unknown | KnownArguments::Json(_) | KnownArguments::Invalid(_), _) => false,
+            (
+                KnownArguments::Unknown
+                | KnownArguments::Json(_)
+                | KnownArguments::Invalid(_)
+                | KnownArguments::Cut,
+                _,
+            ) => false,
         }
     }
 }
@@ -88,7 +97,7 @@ impl KnownArguments {
     /// Returns the arguments as a text. Equal arguments have equal texts.
     pub fn canonical_text(&self) -> String {
         match self {
-            KnownArguments::Unknown => String::new(),
+            KnownArguments::Unknown | KnownArguments::Cut => String::new(),
             KnownArguments::Json(value) => canonical_text(value),
             KnownArguments::Invalid(broken) => format!("broken {broken}"),
         }
@@ -97,7 +106,7 @@ impl KnownArguments {
     /// Returns true if the arguments are unknown or empty, which may mean that they were lost.
     pub fn is_empty(&self) -> bool {
         match self {
-            KnownArguments::Unknown => true,
+            KnownArguments::Unknown | KnownArguments::Cut => true,
             KnownArguments::Json(Value::Object(members)) => members.is_empty(),
             KnownArguments::Json(_) | KnownArguments::Invalid(_) => false,
         }

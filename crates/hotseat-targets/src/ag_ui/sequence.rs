@@ -10,6 +10,7 @@ use hotseat_trace::named;
 
 use super::id_map::IdMap;
 use super::wire::Event;
+use crate::message::shown_id;
 
 /// The sub-agent of an entity; `None` for the agent itself.
 type Owner = Option<Arc<str>>;
@@ -118,7 +119,7 @@ impl SequenceRules {
                 let messages = &self.entities[EntityKind::Message as usize];
                 let parent = messages.get(e.parent_message_id.as_ref()?)?;
                 parent.is_claimed_by(e.subagent_run_id.as_ref()).then(|| {
-                    let id = &e.tool_call_id;
+                    let id = shown_id(&e.tool_call_id);
                     format!("TOOL_CALL_START for tool call {id} names a message of another agent")
                 })
             }),
@@ -168,19 +169,19 @@ impl SequenceRules {
     /// Checks an event that starts, continues or ends an entity.
     fn check_entity(&mut self, event: &Event) -> Option<String> {
         let (kind, id, step) = entity_step(event)?;
-        let (name, owner) = (event.type_name(), event.subagent());
+        let (name, owner, shown) = (event.type_name(), event.subagent(), shown_id(id));
         let entities = &mut self.entities[kind as usize];
         if step == EntityStep::Start {
             let before = entities.insert(id.clone(), StartedEntity { owner: owner.cloned(), open: true });
             let is_open = before.is_some_and(|entity| entity.open);
-            return is_open.then(|| format!("{name} for {kind} {id}, which is already open"));
+            return is_open.then(|| format!("{name} for {kind} {shown}, which is already open"));
         }
         let Some(entity) = entities.get_mut(id).filter(|entity| entity.open) else {
-            return Some(format!("{name} for {kind} {id}, which is not open"));
+            return Some(format!("{name} for {kind} {shown}, which is not open"));
         };
         entity.open = step != EntityStep::End;
         let is_of_other = entity.is_claimed_by(owner);
-        is_of_other.then(|| format!("{name} for {kind} {id}, which another agent started"))
+        is_of_other.then(|| format!("{name} for {kind} {shown}, which another agent started"))
     }
 
     fn end_subagent(&mut self, event: &Event) -> Option<String> {
@@ -194,7 +195,7 @@ impl SequenceRules {
     pub fn open_entities(&self) -> Vec<String> {
         let ids = EntityKind::ALL.iter().zip(&self.entities).flat_map(|(kind, entities)| {
             let open = entities.iter().filter(|(_, entity)| entity.open);
-            open.map(move |(id, _)| format!("{kind} {id}"))
+            open.map(move |(id, _)| format!("{kind} {}", shown_id(id)))
         });
         let subagents = self.subagents.iter().map(|id| format!("sub-agent {id}"));
         let steps = self.steps.iter().map(|(name, _)| format!("step {name}"));

@@ -13,6 +13,7 @@ use super::known_call::{KnownArguments, KnownCall};
 use super::recorded_texts::RecordedTexts;
 use super::reply_order::CallingMessage;
 use super::wire::{self, MessageObject};
+use crate::recorder::StartTimes;
 
 /// Answers to be sent with the next run.
 #[derive(Debug, Default)]
@@ -72,10 +73,12 @@ pub struct ThreadTurn {
     pub calls: Vec<Arc<str>>,
     /// Tools and canonical arguments of the earlier calls whose id was used again, by id.
     pub repeated: HashMap<Arc<str>, HashSet<(Arc<str>, String)>>,
+    /// Ids and hashes of the results of calls whose id was used again before.
+    pub first_results: HashSet<(Arc<str>, u64)>,
     /// Number of the calls of earlier turns, by tool.
     pub calls_before: HashMap<Arc<str>, usize>,
-    /// Start of the last call or text.
-    pub last_start: TimeOffset,
+    /// Starts of the calls and texts.
+    pub starts: StartTimes,
     /// The messages before the turn, set when its first snapshot replaces the history.
     pub earlier: Option<EarlierMessages>,
     /// Number of messages replaced by snapshots.

@@ -155,7 +155,7 @@ impl CodeAgentSession {
             return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
         }
         for call in answer.calls {
-            let id = telling.record_call("", &call.name, Origin::Snapshot);
+            let id = telling.record_call("", &call.name, Origin::Snapshot, None);
             telling.record_arguments(&id, CallArguments::from_json(call.arguments));
             if let Some(result) = call.result {
                 telling.record_result(&id, result.parsed(), Origin::Stream);

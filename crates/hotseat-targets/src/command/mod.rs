@@ -22,7 +22,9 @@ use self::wire::OutputLine;
 use crate::connection::http::HttpClient;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::json_text::append_piece;
-use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, unique_id};
+use crate::message::{
+    ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, shown_id, unique_id,
+};
 use crate::process::{GroupCommand, ProjectServers};
 use crate::recorder::{TraceRecorder, add_usage};
 use crate::target::client_tools::{self, ClientCall};
@@ -52,8 +54,8 @@ pub struct CommandSession {
     turns: usize,
     /// The process of the conversation.
     program: Option<RunningProgram>,
-    /// Trace ids of the announced calls, by the program's ids.
-    calls: HashMap<String, Arc<str>>,
+    /// Trace ids of the announced calls, by the program's ids, which several calls of a turn may share.
+    calls: HashMap<String, Vec<Arc<str>>>,
     /// The shared state: the state of the case until the program prints one.
     state: Option<Value>,
     errors: LastOutput,
@@ -414,7 +416,7 @@ impl CommandTurn {
     fn process_line(
         &mut self,
         line: OutputLine,
-        calls: &mut HashMap<String, Arc<str>>,
+        calls: &mut HashMap<String, Vec<Arc<str>>>,
         script: &ScriptedAnswers,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<LineAction, TurnError> {
@@ -431,11 +433,13 @@ impl CommandTurn {
             OutputLine::ToolCall { id, name, arguments, reply } => {
                 let has_times = !self.is_flushed_late && reply.is_none();
                 let origin = if has_times { Origin::Stream } else { Origin::Snapshot };
-                let trace_id = telling.record_call(id.as_deref().unwrap_or(""), &name, origin);
+                let trace_id = telling.record_call(id.as_deref().unwrap_or(""), &name, origin, None);
                 telling.record_arguments(&trace_id, arguments.clone());
                 let is_announced = id.is_some();
                 let id = id.unwrap_or_else(|| trace_id.to_string());
-                calls.insert(id.clone(), trace_id.clone());
+                let known = calls.entry(id.clone()).or_default();
+                known.retain(|earlier| telling.is_call_of_turn(earlier));
+                known.push(trace_id.clone());
                 match reply {
                     Some(reply) => telling.record_result(&trace_id, reply.parsed(), Origin::Stream),
                     None if script.has_tool(&name) => {
@@ -451,11 +455,14 @@ impl CommandTurn {
                 }
             }
             OutputLine::ToolResult { id, reply } => {
-                let failed = |words: &str| protocol_error(format!("a result of tool call {id}, {words}"));
-                let trace_id = calls.get(&id).ok_or_else(|| failed("which was never announced"))?;
-                if telling.is_answered(trace_id) {
-                    return Err(failed("which already has one"));
-                }
+                let failed =
+                    |words: &str| protocol_error(format!("a result of tool call {}, {words}", shown_id(&id)));
+                let known = calls.get(&id).ok_or_else(|| failed("which was never announced"))?;
+                let trace_id = known.iter().find(|call| !telling.is_answered(call));
+                let trace_id = trace_id.ok_or_else(|| match known.len() {
+                    1 => failed("which already has one"),
+                    calls => failed(&format!("the id of {calls} calls that already have one each")),
+                })?;
                 telling.record_result(trace_id, reply.parsed(), Origin::Stream);
             }
             OutputLine::AwaitingInput { awaiting, hint } => {

@@ -615,7 +615,7 @@ impl CallPaths {
             _ => Some(CallArguments::Unread(several())),
         };
         let json = match &written {
-            Some(CallArguments::Json(value)) => Some(value.clone()),
+            Some(known @ (CallArguments::Missing | CallArguments::Json(_))) => Some(known.to_value()),
             Some(CallArguments::Invalid(_) | CallArguments::Unread(_)) | None => None,
         };
         let reply = match (self.error.error(call), self.result.whole(call)) {
@@ -643,7 +643,7 @@ impl CallPaths {
             None => {
                 let name = self.name(call)?;
                 let origin = if reply.is_some() { Origin::Snapshot } else { origin };
-                let id = telling.record_call(&own_id, name, origin);
+                let id = telling.record_call(&own_id, name, origin, None);
                 if !own_id.is_empty() {
                     let reported = ReportedCall {
                         id: id.clone(),

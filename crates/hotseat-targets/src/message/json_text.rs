@@ -11,6 +11,8 @@ use hotseat_document::json::{JsonReadError, keep_digits, mark_surrogates, read_v
 pub(crate) use hotseat_document::json::{SURROGATE_MARK as MARK, join_surrogates as joined};
 use serde_json::Value;
 
+use super::shown_id;
+
 /// Returns an equivalent JSON text that every parser accepts; borrowed if nothing had to be rewritten.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     match keep_digits(text) {
@@ -36,7 +38,12 @@ pub(crate) fn read_piece(text: &str) -> Result<Value, JsonReadError> {
 /// Returns the note about a tool call whose arguments [`read_json`] refuses.
 pub(crate) fn arguments_note(call: &str, text: &str) -> String {
     let problem = read_json(text).err().map_or_else(String::new, |error| error.to_string());
-    format!("the text of the arguments of tool call {call} {problem}")
+    format!("the text of the arguments of tool call {} {problem}", shown_id(call))
+}
+
+/// Returns the note about a tool call with unknown arguments.
+pub(crate) fn unknown_arguments_note(call: &str, problem: &str) -> String {
+    format!("the arguments of tool call {} are unknown: {problem}", shown_id(call))
 }
 
 /// Length of a text from which its memory grows in larger steps.

@@ -31,3 +31,8 @@ pub use unique_id::unique_id;
 
 /// Start of the note that an input had an attachment; its name follows.
 pub const ATTACHMENT_NOTE_PREFIX: &str = "attached: ";
+
+/// Returns the id of a tool call for a message, after `tool call`.
+pub(crate) fn shown_id(id: &str) -> &str {
+    if id.is_empty() { "with an empty id" } else { id }
+}

@@ -512,7 +512,7 @@ impl CompletionReader {
         match content.is_empty() {
             true => {}
             false => {
-                self.text_started.get_or_insert_with(|| telling.now());
+                self.text_started.get_or_insert_with(|| telling.start_time());
                 append_piece(&mut self.text, &content);
                 self.finish_reason.follow_with(&content);
             }
@@ -626,7 +626,8 @@ impl CompletionReader {
         if call.started.is_none() && !name.is_empty() {
             // A call counts once its name is known, even if the stream breaks before its arguments are
             // complete.
-            let trace_id = telling.record_call(self.pieces.id(number), &name, origin);
+            let started = Some(telling.start_time());
+            let trace_id = telling.record_call(self.pieces.id(number), &name, origin, started);
             call.started = Some((name, trace_id));
         }
         merge_extra_members(&mut call.extra, extra);

@@ -84,6 +84,24 @@ impl SessionClock {
     }
 }
 
+/// Maximum time by which a start is moved, for very many that arrive together.
+const MAX_START_SHIFT: Duration = Duration::from_millis(1);
+
+/// The starts of texts and calls. Those that arrive together are told apart by a microsecond, so that times tell their order.
+#[derive(Debug, Default)]
+pub(crate) struct StartTimes {
+    last: TimeOffset,
+}
+
+impl StartTimes {
+    /// Returns the start of the next text or call, which arrived at `at`.
+    pub(crate) fn next(&mut self, at: TimeOffset) -> TimeOffset {
+        let next = TimeOffset(self.last.0 + 1);
+        self.last = if next > at && next - at < MAX_START_SHIFT { next } else { at };
+        self.last
+    }
+}
+
 /// Returns the wall time in milliseconds since the Unix epoch.
 pub fn wall_millis() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

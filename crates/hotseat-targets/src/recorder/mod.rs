@@ -11,6 +11,7 @@ mod spending;
 mod trace_recorder;
 mod traffic;
 
+pub(crate) use clock::StartTimes;
 pub use clock::{SessionClock, wall_millis};
 pub use header_secrets::{address_secrets, header_secrets, is_secret};
 pub use inbox::EventInbox;

@@ -7,17 +7,17 @@ use hotseat_document::{excerpt, is_blank};
 use hotseat_model::{StopReason, read_arguments};
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
-    ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
-    ToolArguments, ToolInvocation, plain_text,
+    CUT_ARGUMENTS, ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage,
+    StateSnapshot, TimeOffset, ToolArguments, ToolInvocation, plain_text,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::turn_failures::protocol_error;
 use crate::connection::TurnError;
-use crate::message::json_text::{arguments_note, joined};
+use crate::message::json_text::{arguments_note, joined, unknown_arguments_note};
 use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply, unique_id};
-use crate::recorder::TraceRecorder;
+use crate::recorder::{StartTimes, TraceRecorder};
 
 /// Maximum number of members of a call that a message names.
 const MAX_SHOWN_MEMBERS: usize = 10;
@@ -38,6 +38,10 @@ pub(crate) struct TurnRecorder<'a> {
     call_positions: HashMap<Arc<str>, (usize, usize)>,
     /// Last number used to make a repeated call id unique.
     id_counts: HashMap<String, usize>,
+    /// The last call, as long as nothing of its arguments is known.
+    bare_call: Option<Arc<str>>,
+    /// Starts of messages that are recorded later than the calls after them, and of these calls.
+    starts: StartTimes,
     recorded_notes: HashSet<String>,
 }
 
@@ -49,9 +53,11 @@ struct RecordedMessage {
     tool_call_id: Option<String>,
 }
 
-/// Arguments of a call as received. Missing arguments are an empty object.
+/// Arguments of a call as received.
 #[derive(Clone)]
 pub(crate) enum CallArguments {
+    /// None, or an empty text: an empty object, unless the reply was cut.
+    Missing,
     Json(Value),
     /// Text that is not JSON.
     Invalid(String),
@@ -67,12 +73,19 @@ impl<'a> TurnRecorder<'a> {
             messages: Vec::new(),
             call_positions: HashMap::new(),
             id_counts: HashMap::new(),
+            bare_call: None,
+            starts: StartTimes::default(),
             recorded_notes: HashSet::new(),
         }
     }
 
     pub(crate) fn now(&self) -> TimeOffset {
         self.recorder.now()
+    }
+
+    /// Returns the start of a message, or of a call, whose place is that of its start.
+    pub(crate) fn start_time(&mut self) -> TimeOffset {
+        self.starts.next(self.recorder.now())
     }
 
     /// Sets the arrival time of the following records.
@@ -136,7 +149,13 @@ impl<'a> TurnRecorder<'a> {
         has_calls: bool,
     ) -> Result<(), TurnError> {
         let Some(reason) = reason else { return Ok(()) };
-        match StopReason::from_provider(reason) {
+        let stop = StopReason::from_provider(reason);
+        if stop.is_cut()
+            && let Some(call) = self.bare_call.take().filter(|call| !self.is_answered(call))
+        {
+            self.record_arguments(&call, CallArguments::Unread(CUT_ARGUMENTS.to_string()));
+        }
+        match stop {
             stop if stop.is_failure() => {
                 let message = format!("the reply ends with finish_reason {reason}");
                 return Err(self.fail_run(message, Some(reason.to_string())));
@@ -215,8 +234,14 @@ impl<'a> TurnRecorder<'a> {
 
     /// Records the start of a call and returns its id in the trace: the agent's id, with a number if it is
     /// already used. The origin of calls that arrive together, or with their results, is [`Origin::Snapshot`]: their times are
-    /// unknown.
-    pub(crate) fn record_call(&mut self, id: &str, name: &str, origin: Origin) -> Arc<str> {
+    /// unknown. A call starts when it is recorded, unless `started` is set.
+    pub(crate) fn record_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        origin: Origin,
+        started: Option<TimeOffset>,
+    ) -> Arc<str> {
         let known = |id: &str| self.recorder.conversation().call(id).is_some();
         let id = if id.is_empty() { "call" } else { id };
         let mut tool_call_id = id.to_string();
@@ -237,6 +262,7 @@ impl<'a> TurnRecorder<'a> {
             }),
         }
         let tool_call_id: Arc<str> = tool_call_id.into();
+        self.bare_call = Some(tool_call_id.clone());
         if let Some(message) = self.messages.last() {
             let place = (self.messages.len() - 1, message.tool_calls.len() - 1);
             self.call_positions.insert(tool_call_id.clone(), place);
@@ -245,6 +271,7 @@ impl<'a> TurnRecorder<'a> {
             turn_id: self.turn_id.clone(),
             tool_call_id: tool_call_id.clone(),
             tool_name: name.into(),
+            started_us: started.filter(|started| *started != self.recorder.now()),
             origin,
             ..ToolInvocation::default()
         });
@@ -265,14 +292,18 @@ impl<'a> TurnRecorder<'a> {
         if let Some(&(message, place)) = self.call_positions.get(tool_call_id) {
             self.messages[message].tool_calls[place].arguments = arguments.to_text();
         }
+        if !matches!(arguments, CallArguments::Missing) {
+            self.bare_call.take_if(|call| call == tool_call_id);
+        }
         let (input, text) = match arguments {
+            CallArguments::Missing => (Some(Value::Object(Map::new())), None),
             CallArguments::Json(input) => (Some(input), None),
             CallArguments::Invalid(text) => {
                 self.record_note(arguments_note(tool_call_id, &text));
                 (None, Some(text))
             }
             CallArguments::Unread(problem) => {
-                self.record_note(format!("the arguments of tool call {tool_call_id} are unknown: {problem}"));
+                self.record_note(unknown_arguments_note(tool_call_id, &problem));
                 (None, Some(problem))
             }
         };
@@ -302,6 +333,11 @@ impl<'a> TurnRecorder<'a> {
             ..RecordedMessage::new(MessageRole::Tool, text.into())
         });
         self.recorder.emit_at(at, reply.into_payload(turn_id, tool_call_id, origin));
+    }
+
+    /// Returns true if a call was made in this turn.
+    pub(crate) fn is_call_of_turn(&self, tool_call_id: &str) -> bool {
+        self.call_positions.contains_key(tool_call_id)
     }
 
     /// Returns true if a call has a result.
@@ -370,23 +406,20 @@ impl RecordedMessage {
 }
 
 impl CallArguments {
-    fn empty() -> Self {
-        CallArguments::Json(Value::Object(serde_json::Map::new()))
-    }
-
-    /// Parses arguments received as text. An empty text and `null` mean an empty object.
+    /// Parses arguments received as text. `null` means an empty object.
     pub(crate) fn from_text(text: String) -> Self {
         let text = joined(text);
         match read_arguments(&text) {
+            _ if text.trim().is_empty() => CallArguments::Missing,
             Ok(value) => CallArguments::Json(value),
             Err(_) => CallArguments::Invalid(text),
         }
     }
 
-    /// Arguments of a call that has none at `place`, but these members that nothing reads. Empty without any.
+    /// Arguments of a call that has none at `place`, but these members that nothing reads.
     pub(crate) fn missing(place: &str, unread: &[&str]) -> Self {
         if unread.is_empty() {
-            return CallArguments::empty();
+            return CallArguments::Missing;
         }
         let shown: Vec<String> =
             unread.iter().take(MAX_SHOWN_MEMBERS).map(|name| format!("`{}`", excerpt(name, 60))).collect();
@@ -396,7 +429,7 @@ impl CallArguments {
     /// Reads arguments received as JSON, or as JSON in a string.
     pub(crate) fn from_json(value: Value) -> Self {
         match value {
-            Value::Null => CallArguments::empty(),
+            Value::Null => CallArguments::Missing,
             Value::String(text) => CallArguments::from_text(text),
             value => CallArguments::Json(value),
         }
@@ -407,13 +440,14 @@ impl CallArguments {
         match self {
             CallArguments::Json(value) => value.to_string(),
             CallArguments::Invalid(text) => text.clone(),
-            CallArguments::Unread(_) => CallArguments::empty().to_text(),
+            CallArguments::Missing | CallArguments::Unread(_) => "{}".to_string(),
         }
     }
 
     /// Returns the arguments as a value for checks and scripted answers.
     pub(crate) fn to_value(&self) -> Value {
         match self {
+            CallArguments::Missing => Value::Object(Map::new()),
             CallArguments::Json(value) => value.clone(),
             CallArguments::Invalid(text) | CallArguments::Unread(text) => Value::String(text.clone()),
         }

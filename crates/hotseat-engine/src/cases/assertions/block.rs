@@ -60,7 +60,7 @@ impl AssertionBlock {
                 typed: BlockPart::Cleared(view.place()),
             };
         }
-        for entry in view.list().into_iter().flatten() {
+        for entry in view.one_or_many() {
             if entry.entries().is_some_and(|entries| entries.len() == 0) {
                 diagnostics.report(entry.place(), "this asserts nothing");
             }

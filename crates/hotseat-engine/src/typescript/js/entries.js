@@ -52,7 +52,7 @@ async function around(chain, work) {
 /** What the parts use. */
 const core = {
   areUnreadable, asWritten, ask, at, callsOf, caseKey, conversation, current, decide, decided, decidedCheck, declaringAtOnce, exact, exactMembers, exactMethods, file, fullName, functions, groups, hasCallOf, hidden, hooks, isGenerator, isMapping, isNamed, isObject, isPromise, isSame, isUndefinedWithin, judging, misuse,
-  outside, needsTurn, only, over, part, ran, reference, refusePlaceholder, shown, sourceOf, stated, structured, tests, thrownWords, turns, withSources, within, AssertionError, Misuse, OF_AGENT, RAN_NOTHING,
+  outside, needsTurn, only, over, part, placeholders, ran, reference, refusePlaceholder, shown, sourceOf, stated, structured, tests, thrownWords, turns, withSources, within, AssertionError, Misuse, OF_AGENT, RAN_NOTHING,
 };
 
 /** Returns a function of a part, which takes `most` arguments if that is not the number of its parameters. */

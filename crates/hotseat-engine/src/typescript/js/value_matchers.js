@@ -137,7 +137,7 @@ const ofValues = {
   },
   toThrow(actual, ...wanted) {
     const [expected] = wanted;
-    if (wanted.length > 0 && expected === undefined) throw misuse("toThrow needs a string, a pattern, a class or a value, got undefined");
+    if (wanted.length > 0 && (expected === undefined || expected === "")) throw misuse(`toThrow needs a non-empty string, a pattern, a class or a value, got ${shown(expected)}`);
     if (typeof actual !== "function") return { error: `${shown(actual)} is not a function` };
     let thrown;
     try {

@@ -1,6 +1,6 @@
 // Values: formatting, comparison, their placeholders, and what comparisons report.
 
-const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, isSame, judging, misuse, refusePlaceholder, thrownWords, AssertionError, Misuse } = core;
+const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, isSame, judging, misuse, placeholders, refusePlaceholder, thrownWords, AssertionError, Misuse } = core;
 
 const LONGEST = 1000;
 const DEEPEST = 100;
@@ -8,7 +8,7 @@ const DEEPEST = 100;
 function show(value, above = []) {
   if (value instanceof Matcher) return value.words;
   if (typeof value === "string") return JSON.stringify(value);
-  if (typeof value === "function") return `[function ${value.name || "without a name"}]`;
+  if (typeof value === "function") return placeholders.has(value) ? value.name : `[function ${value.name || "without a name"}]`;
   if (typeof value === "bigint") return `${value}n`;
   if (isSame(value, -0)) return "-0";
   if (!isObject(value)) return String(value);
@@ -293,7 +293,7 @@ function definite(expected) {
   const missing = undefinedIn(expected);
   if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing`);
   const none = unrepresentable(expected);
-  if (none !== undefined) throw misuse(`\`${none.path}\` of the arguments is ${shown(none.value)}, which JSON cannot represent`);
+  if (none !== undefined) throw misuse(`${none.path === "" ? "the value" : `\`${none.path}\``} of the arguments is ${shown(none.value)}, which JSON cannot represent`);
   return expected;
 }
 

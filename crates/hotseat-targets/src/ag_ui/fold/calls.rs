@@ -1,19 +1,19 @@
 //! Tool calls: each counts once, however often it is announced.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hotseat_model::ArgumentsProgress;
-use hotseat_trace::{Origin, ToolArguments, ToolInvocation};
+use hotseat_trace::{CUT_ARGUMENTS, Origin, ToolArguments, ToolInvocation};
 use serde_json::Value;
 
 use super::super::history::ResultMessage;
 use super::super::known_call::{KnownArguments, ResultSource};
 use super::super::wire::{self, merge_metadata};
 use super::run::{CallSighting, OpenCall, RunFold, UnansweredCall};
-use crate::message::json_text::{arguments_note, joined};
-use crate::message::{ToolReply, is_content_parts, parse_content_output};
+use crate::message::json_text::{arguments_note, joined, unknown_arguments_note};
+use crate::message::{ToolReply, is_content_parts, parse_content_output, shown_id};
 
 impl RunFold<'_> {
     /// Processes the announcement of a call. Within a turn an id means one call, even if a resumed run
@@ -56,7 +56,7 @@ impl RunFold<'_> {
             }
             true if is_other => {
                 self.open_calls.insert(id.clone(), std::mem::take(&mut open));
-                self.tool_end(&id);
+                self.close_call(&id);
                 self.record_second_call(&id, &e.tool_call_name, seen);
             }
             true => {
@@ -109,7 +109,7 @@ impl RunFold<'_> {
         let Some(mut open) = self.open_calls.remove(id) else { return };
         let Some(known) = self.thread.call_of_turn(id) else { return };
         if let Some(again) = open.reannounced.take() {
-            let arguments = KnownArguments::parse(open.arguments.text());
+            let arguments = open.known_arguments();
             self.record_second_call(id, &known.name.clone(), again);
             self.set_arguments(id, arguments, Some(open));
         }
@@ -178,9 +178,10 @@ impl RunFold<'_> {
         let Some(known) = self.thread.call_of_turn(id) else { return };
         let Some(mut open) = self.open_calls.remove(id) else { return };
         open.arguments = joined(open.arguments.into_text()).into();
-        let arguments = KnownArguments::parse(open.arguments.text());
+        let arguments = open.known_arguments();
         // Announced again without arguments, or with empty ones in the same run: the known ones are kept.
-        let silent = known.arguments != KnownArguments::Unknown && open.arguments.text().is_empty();
+        let are_known = !matches!(known.arguments, KnownArguments::Unknown | KnownArguments::Cut);
+        let silent = are_known && open.arguments.text().is_empty();
         let is_again = open.is_late || open.reannounced.is_some();
         let removes = is_again && known.arguments.is_whole() && arguments.is_empty();
         let same = silent || removes || known.arguments == arguments;
@@ -217,6 +218,10 @@ impl RunFold<'_> {
     /// Records that a repeated id is a second call.
     fn record_second_call(&mut self, id: &Arc<str>, name: &Arc<str>, seen: CallSighting) {
         self.note_second_call(id);
+        let first = self.thread.call_of_turn(id).filter(|call| call.result_source.is_none());
+        if let Some(first) = first.filter(|_| self.calls_in_run.contains_key(id)) {
+            self.waiting_calls.entry(id.clone()).or_default().push_back(first.trace_id.clone());
+        }
         self.record_new_call(id, name, seen);
         self.thread.add_second_call_entry(id, name);
     }
@@ -236,6 +241,7 @@ impl RunFold<'_> {
             && !matches!(call.arguments, KnownArguments::Invalid(_))
             && !call.arguments.is_empty()
         {
+            let id = shown_id(id);
             self.note(format!("tool call {id} was announced again with arguments that cannot be read as JSON; the first ones are used"));
             return;
         }
@@ -251,6 +257,10 @@ impl RunFold<'_> {
             KnownArguments::Invalid(text) => {
                 self.note(arguments_note(id, &text));
                 (None, Some(text))
+            }
+            KnownArguments::Cut => {
+                self.note(unknown_arguments_note(id, CUT_ARGUMENTS));
+                (None, Some(CUT_ARGUMENTS.to_string()))
             }
             KnownArguments::Unknown => (None, None),
         };
@@ -277,6 +287,18 @@ impl RunFold<'_> {
             return;
         };
         let (repeated, streamed) = (call.result_source, call.streamed_result);
+        // Calls that share an id get their results in the order of the calls.
+        let waiting = self.waiting_calls.get_mut(&id).filter(|_| origin == Origin::Stream);
+        if let Some(first) = waiting.and_then(VecDeque::pop_front) {
+            self.thread.turn.first_results.insert((id.clone(), result_hash(&e)));
+            self.add_result(&id, first, e, origin);
+            return;
+        }
+        if origin == Origin::Snapshot
+            && self.thread.turn.first_results.contains(&(id.clone(), result_hash(&e)))
+        {
+            return;
+        }
         let is_known = self.is_known_result(&id, &e);
         if repeated.is_some() && (is_known || streamed == Some(result_hash(&e))) {
             // Servers may repeat known results.
@@ -291,7 +313,8 @@ impl RunFold<'_> {
             let keeps_answer = origin == Origin::Snapshot || self.repeats_answer(&id, &e.content);
             let used = if keeps_answer { "the client's result" } else { "the result of the agent" };
             self.note(format!(
-                "tool call {id} was answered by the client and got another result; {used} is used"
+                "tool call {} was answered by the client and got another result; {used} is used",
+                shown_id(&id)
             ));
             if keeps_answer {
                 return;
@@ -300,7 +323,7 @@ impl RunFold<'_> {
             self.contradicted_call.get_or_insert(id);
             return;
         } else if repeated.is_some() && origin == Origin::Stream {
-            self.note(format!("tool call {id} got another result; the last one is used"));
+            self.note(format!("tool call {} got another result; the last one is used", shown_id(&id)));
         }
         self.record_result(&id, e, origin);
     }
@@ -362,8 +385,19 @@ impl RunFold<'_> {
             call.streamed_result = Some(result_hash(&e));
         }
         let tool_call_id = call.trace_id.clone();
+        call.error = e.error().map(str::to_string);
+        self.add_result(id, tool_call_id, e, origin);
+    }
+
+    /// Adds a result to the history and the trace.
+    fn add_result(
+        &mut self,
+        id: &Arc<str>,
+        tool_call_id: Arc<str>,
+        e: wire::ToolResult,
+        origin: Origin,
+    ) {
         let error = e.error().map(str::to_string);
-        call.error.clone_from(&error);
         if origin != Origin::Snapshot {
             let result = ResultMessage {
                 id: e.message_id.unwrap_or_else(|| Arc::from(format!("result-{id}"))),
@@ -384,21 +418,28 @@ impl RunFold<'_> {
         self.emit(reply.into_payload(turn_id, tool_call_id, origin));
     }
 
-    /// Completes the arguments of all calls.
+    /// Completes the arguments of all calls. Those of a call whose end was not sent are unknown if none of their text was.
     pub(super) fn close_calls(&mut self) {
         if self.open_calls.is_empty() {
             return;
         }
         for number in 0..self.calls_in_order.len() {
             let id = self.calls_in_order[number].clone();
-            self.tool_end(&id);
+            self.close_call(&id);
         }
         // Arguments may also have arrived for calls of an earlier run.
         let mut others: Vec<Arc<str>> = self.open_calls.keys().cloned().collect();
         others.sort();
         for id in others {
-            self.tool_end(&id);
+            self.close_call(&id);
         }
+    }
+
+    fn close_call(&mut self, id: &Arc<str>) {
+        if let Some(open) = self.open_calls.get_mut(id) {
+            open.is_cut = !open.is_complete && open.arguments.text().trim().is_empty();
+        }
+        self.tool_end(id);
     }
 
     /// Returns a result or arguments of a call whose tool is unknown.
@@ -440,11 +481,18 @@ impl RunFold<'_> {
                 arguments: match &call.arguments {
                     KnownArguments::Json(value) => value.clone(),
                     KnownArguments::Invalid(text) => Value::String(text.clone()),
+                    KnownArguments::Cut => Value::String(CUT_ARGUMENTS.to_string()),
                     KnownArguments::Unknown => Value::Null,
                 },
                 is_awaited: !awaited.is_empty(),
             })
             .collect()
+    }
+}
+
+impl OpenCall {
+    fn known_arguments(&self) -> KnownArguments {
+        if self.is_cut { KnownArguments::Cut } else { KnownArguments::parse(self.arguments.text()) }
     }
 }
 

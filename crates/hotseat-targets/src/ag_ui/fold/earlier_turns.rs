@@ -10,6 +10,7 @@ use super::super::known_call::KnownArguments;
 use super::super::recorded_texts::MAX_SEARCHED_BYTES;
 use super::super::wire::{self, MessageObject};
 use super::run::RunFold;
+use crate::message::shown_id;
 
 impl RunFold<'_> {
     /// Reads the messages of earlier turns: their calls may complete calls of this turn. New ones start at `first`.
@@ -40,7 +41,8 @@ impl RunFold<'_> {
         for (message, call) in self.late_calls(earlier) {
             let id = self.thread.known_id(call.id.into());
             self.note(format!(
-                "tool call {id} of an earlier turn arrived only in this one, so it counts in this one"
+                "tool call {} of an earlier turn arrived only in this one, so it counts in this one",
+                shown_id(&id)
             ));
             self.record_snapshot_call(message, &call, &id, first);
             *self.thread.turn.calls_before.entry(call.name.into()).or_default() += 1;

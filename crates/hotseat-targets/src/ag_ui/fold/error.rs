@@ -8,6 +8,7 @@ use super::super::chunks::ChunkError;
 use super::super::thread::TooManySnapshots;
 use super::super::wire::{ROLES, WireError};
 use crate::connection::lines::TooManyValues;
+use crate::message::shown_id;
 
 /// Maximum number of run starts and ends in one response; each one checks all open items.
 pub(super) const MAX_RUN_BOUNDARIES: usize = 200;
@@ -23,15 +24,21 @@ pub enum ProtocolViolation {
         problem: EventProblem,
     },
     /// A part of a call belongs to no call.
-    #[error("{part} arrived for tool call {id}, but no event names its tool")]
+    #[error("{part} arrived for tool call {}, but no event names its tool", shown_id(.id))]
     UnknownCall { part: &'static str, id: Arc<str> },
     /// One of the results would hide the other from checks.
     #[error(
-        "tool call {0} has two different results; a tool that runs again is another call, with its own TOOL_CALL_START"
+        "tool call {} has two different results; a tool that runs again is another call, with its own TOOL_CALL_START",
+        shown_id(.0)
     )]
     SecondResult(Arc<str>),
+    /// The same of several calls with one id.
+    #[error(
+        "several tool calls share the id {0:?}, and it has more results than calls; each call needs its own id"
+    )]
+    TooManyResults(Arc<str>),
     /// The agent waits for a call that it did not make.
-    #[error("RUN_FINISHED lists the pending tool call {0}, which was never announced")]
+    #[error("RUN_FINISHED lists the pending tool call {}, which was never announced", shown_id(.0))]
     UnknownPendingCall(Arc<str>),
 }
 

@@ -16,7 +16,6 @@ mod snapshot_times;
 mod text;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hotseat_document::excerpt;
 use hotseat_http::SseEvent;
@@ -35,9 +34,6 @@ use super::known_call::KnownArguments;
 use super::wire::{self, Event, Received};
 use crate::connection::lines::check_value_count;
 use crate::target::{error_event_data, parse_error_event};
-
-/// Maximum time by which a start is moved, for very many that arrive together.
-const MAX_START_SHIFT: Duration = Duration::from_millis(1);
 
 impl RunFold<'_> {
     /// Returns the number of received events.
@@ -130,7 +126,10 @@ impl RunFold<'_> {
             return Err(ProtocolViolation::UnknownCall { part, id: id.clone() });
         }
         if let Some(id) = self.contradicted_call.take() {
-            return Err(ProtocolViolation::SecondResult(id));
+            let is_shared = self.thread.turn.repeated.contains_key(&id);
+            let violation =
+                if is_shared { ProtocolViolation::TooManyResults } else { ProtocolViolation::SecondResult };
+            return Err(violation(id));
         }
         if let Some(id) = self.unknown_awaited() {
             return Err(ProtocolViolation::UnknownPendingCall(id.clone()));
@@ -143,14 +142,9 @@ impl RunFold<'_> {
         self.thread.turn.id.clone()
     }
 
-    /// Returns the start of a text or call, or the arrival of a snapshot, that arrives now. Those that arrive together are told apart
-    /// by a microsecond, so that times tell their order.
+    /// Returns the start of a text or call, or the arrival of a snapshot, that arrives now.
     fn start_time(&mut self) -> TimeOffset {
-        let next = TimeOffset(self.thread.turn.last_start.0 + 1);
-        let is_shifted = next > self.now && next - self.now < MAX_START_SHIFT;
-        let started = if is_shifted { next } else { self.now };
-        self.thread.turn.last_start = started;
-        started
+        self.thread.turn.starts.next(self.now)
     }
 
     fn at_event(&self, problem: EventProblem) -> ProtocolViolation {

@@ -1,6 +1,6 @@
 //! State of a run while its events are folded.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use hotseat_model::ArgumentsProgress;
@@ -120,6 +120,8 @@ pub struct RunFold<'t> {
     pub(super) last_calls: Vec<Arc<str>>,
     /// Results of unknown calls; a later event or snapshot may still announce the call.
     pub(super) orphan_results: Vec<wire::ToolResult>,
+    /// Calls without a result whose id a later call of the run has: their ids in the trace, by that id.
+    pub(super) waiting_calls: HashMap<Arc<str>, VecDeque<Arc<str>>>,
     /// The first call to which events brought two different results.
     pub(super) contradicted_call: Option<Arc<str>>,
     /// The first call that only a result in a snapshot mentions.
@@ -157,6 +159,8 @@ pub(super) struct OpenCall {
     pub(super) last_part: Option<TimeOffset>,
     /// True if the arguments are complete. Only calls with `reannounced` are kept then.
     pub(super) is_complete: bool,
+    /// True if the run ended before any text of the arguments and the end of the call.
+    pub(super) is_cut: bool,
     /// True if the arguments arrived after the call had complete ones.
     pub(super) is_late: bool,
     /// Set if the call had ended in this run, or had a result, when it was announced again.
@@ -259,6 +263,7 @@ impl<'t> RunFold<'t> {
             reply: ReplyOrder::default(),
             last_calls: Vec::new(),
             orphan_results: Vec::new(),
+            waiting_calls: HashMap::new(),
             contradicted_call: None,
             unannounced_result: None,
             snapshots: Vec::new(),

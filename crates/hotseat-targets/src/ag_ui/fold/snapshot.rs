@@ -12,6 +12,7 @@ use super::super::wire::{self, MessageObject};
 use super::later_messages::LaterMessages;
 use super::run::{CallSighting, RunFold, TurnSnapshot};
 use super::snapshot_times::{MessageTimes, snapshot_times};
+use crate::message::shown_id;
 
 /// Maximum number of earlier snapshots kept with messages that later ones omit.
 const MAX_EARLIER_SNAPSHOTS: usize = 64;
@@ -242,7 +243,8 @@ impl RunFold<'_> {
             return;
         }
         self.note(format!(
-            "the arguments of tool call {id} differ between stream and snapshot; the snapshot is used"
+            "the arguments of tool call {} differ between stream and snapshot; the snapshot is used",
+            shown_id(id)
         ));
         self.set_arguments(id, arguments, None);
     }
@@ -355,7 +357,7 @@ fn occurrences(messages: &[Arc<MessageObject>]) -> Vec<CallOccurrence<'_>> {
 
 /// Calls of the turn that no snapshot lists by the id of their events, indexed by tool and arguments.
 struct UnlistedCalls {
-    /// Calls with invalid arguments by tool, and by their index in the turn.
+    /// Calls with invalid or cut arguments by tool, and by their index in the turn.
     invalid: HashMap<Arc<str>, BTreeMap<usize, Arc<str>>>,
     /// Other calls by tool and arguments.
     valid: HashMap<(Arc<str>, String), BTreeMap<usize, Arc<str>>>,
@@ -369,7 +371,9 @@ impl UnlistedCalls {
         for (place, id) in unlisted {
             let Some(call) = run.thread.calls.get(id).filter(|call| !call.is_listed) else { continue };
             let places = match &call.arguments {
-                KnownArguments::Invalid(_) => twins.invalid.entry(call.name.clone()).or_default(),
+                KnownArguments::Invalid(_) | KnownArguments::Cut => {
+                    twins.invalid.entry(call.name.clone()).or_default()
+                }
                 arguments => twins.valid.entry((call.name.clone(), arguments.canonical_text())).or_default(),
             };
             places.insert(place, id.clone());

@@ -140,10 +140,24 @@ fn two_executions_under_one_id_are_two_calls() {
     // Both before any result, one after the other and in parallel.
     let open = |n: u8| vec![start("c", "pay"), args("c", &format!("{{\"n\":{n}}}"))];
     for parallel in [[call(1), call(2)].concat(), [open(1), open(2), vec![end("c")]].concat()] {
-        let told = run_turn([parallel, vec![result("c", "a")]].concat()).passed();
-        assert_eq!(told.calls(), [r#"1 pay {"n":1} → nothing"#, r#"1 pay {"n":2} → a"#]);
-        told.assert_note("tool call id c is used for two calls");
+        // The results belong to them in order.
+        for (results, calls) in [
+            (vec!["a"], [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":2} → nothing"#]),
+            (vec!["a", "b"], [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":2} → b"#]),
+            (vec!["a", "a", "a"], [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":2} → a"#]),
+        ] {
+            let results = results.into_iter().map(|content| result("c", content)).collect();
+            let told = run_turn([parallel.clone(), results].concat()).passed();
+            assert_eq!(told.calls(), calls);
+            told.assert_note("tool call id c is used for two calls");
+        }
+        let results = ["a", "b", "d"].map(|content| result("c", content)).to_vec();
+        let words = "several tool calls share the id \"c\", and it has more results than calls";
+        run_turn([parallel, results].concat()).failed(ProtocolError, words);
     }
+    let tools = vec![start("c", "search"), end("c"), start("c", "refund"), end("c")];
+    let told = run_turn([tools, vec![result("c", "found"), result("c", "refunded")]].concat()).passed();
+    assert_eq!(told.calls(), ["1 search {} → found", "1 refund {} → refunded"]);
     // Arguments after the end of the call, or after its result.
     let late = |rest: &[Value]| [&call(1)[..], rest].concat();
     for (events, calls) in [
@@ -249,12 +263,14 @@ fn every_start_with_an_empty_id_is_a_call() {
     let cut = || vec![start("", "pay"), args("", "{\"n\"")];
     let one = r#"1 pay {"n":1} → nothing"#;
     let last = r#"1 pay {"n":1} → paid"#;
+    let unknown = r#"1 pay "the reply was cut before the arguments" → nothing"#;
     for (events, calls) in [
         ([call(), call()].concat(), [one, one]),
         ([open(), open()].concat(), [one, one]),
         ([cut(), call()].concat(), [r#"1 pay "{\"n\"" → nothing"#, one]),
-        (vec![start("", "pay"), start("", "pay")], ["1 pay {} → nothing", "1 pay {} → nothing"]),
-        ([call(), call(), vec![result("", "paid")]].concat(), [one, last]),
+        (vec![start("", "pay"), end(""), start("", "pay"), end("")], ["1 pay {} → nothing"; 2]),
+        (vec![start("", "pay"), start("", "pay")], [unknown; 2]),
+        ([call(), call(), vec![result("", "paid")]].concat(), [last, one]),
         ([call(), vec![result("", "paid")], call()].concat(), [last, one]),
         ([call(), vec![result("", "paid")], call(), vec![result("", "paid")]].concat(), [last, last]),
     ] {
@@ -262,6 +278,9 @@ fn every_start_with_an_empty_id_is_a_call() {
         assert_eq!(told.calls(), calls, "{events:?}");
         told.assert_note("tool call id \"\" is used for two calls");
     }
+    let results = ["paid", "refused"].map(|content| result("", content)).to_vec();
+    let words = "tool call with an empty id has two different results";
+    run_turn([call(), results].concat()).failed(ProtocolError, words);
     let entry = json!({"id": "", "type": "function", "function": {"name": "pay", "arguments": "{\"n\":1}"}});
     let snapshot = json!({"type": "MESSAGES_SNAPSHOT", "messages": [
         {"id": "u", "role": "user", "content": "hello"},

@@ -294,7 +294,7 @@ fn ambiguous_assertions_are_errors_of_the_test() {
         ("texts", "`not` of several assertions is ambiguous"),
         ("patterns", "`not` of several assertions is ambiguous"),
         ("arguments", "`not` of several is ambiguous"),
-        ("nothing", "{} asserts nothing"),
+        ("nothing", "this asserts nothing"),
         ("all turns of one", "so `turns: all` has no effect here"),
     ] {
         let (kind, message) = ran.failure(case);
