@@ -309,8 +309,7 @@ fn comparisons_are_redacted() {
 /// Texts that look the same are told apart in every output.
 #[test]
 fn look_alikes_are_told_apart() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let run = FakeRun::for_request(request).started();
+    let agent = FakeAgent::with_run(|run, _| {
         let run = run.tool("c1", "book", &json!({"to": "Jose\u{301}", "room": "R-12\u{200b}"}), None);
         run.tool("c2", "p\u{430}y", &json!({}), None).text("Done.").finished()
     });

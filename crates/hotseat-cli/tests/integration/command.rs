@@ -455,8 +455,7 @@ fn reports_unknown_lines() {
     let calls = tested.case("a")["turns"][0]["tool_calls"].clone();
     assert_eq!([&calls[0]["result"], &calls[1]["result"]], ["one", "two"], "{calls:#}");
     lines.insert(4, result("three"));
-    assert_failed(
-        &script_project(&answer_script(&lines)).suite("a", HELLO).test(&[]),
+    script_project(&answer_script(&lines)).suite("a", HELLO).test(&[]).assert_failed(
         1,
         "protocol_error",
         "a result of tool call c, the id of 2 calls that already have one each",

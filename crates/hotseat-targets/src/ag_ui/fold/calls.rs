@@ -390,13 +390,7 @@ impl RunFold<'_> {
     }
 
     /// Adds a result to the history and the trace.
-    fn add_result(
-        &mut self,
-        id: &Arc<str>,
-        tool_call_id: Arc<str>,
-        e: wire::ToolResult,
-        origin: Origin,
-    ) {
+    fn add_result(&mut self, id: &Arc<str>, tool_call_id: Arc<str>, e: wire::ToolResult, origin: Origin) {
         let error = e.error().map(str::to_string);
         if origin != Origin::Snapshot {
             let result = ResultMessage {
