@@ -53,7 +53,7 @@ pub fn root_cause(error: &(dyn Error + 'static)) -> String {
         cause = inner;
     }
     #[cfg(feature = "tls")]
-    if let Some(problem) = crate::tls::describe_problem(cause) {
+    if let Some(problem) = crate::tls_error::describe_problem(cause) {
         return problem;
     }
     cause.to_string()

@@ -10,6 +10,8 @@ mod requests;
 mod sse;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "tls")]
+mod tls_error;
 
 pub use body::{NotUtf8, UnsupportedEncoding, check_encoding, decode_utf8};
 pub use client_error::{ClientError, check_encryption, root_cause, shown_address};

@@ -228,17 +228,6 @@ fn an_error_of_a_certificate_says_what_to_do() {
     }
 }
 
-/// The certificates of a folder would be trusted instead.
-#[test]
-fn a_certificate_file_without_certificates_is_refused() {
-    let key = format!("{}/key.pem", samples());
-    for (file, problem) in [("missing.pem", "which cannot be read: "), (&*key, "which has no certificate")] {
-        let env = [("SSL_CERT_FILE", file), ("SSL_CERT_DIR", &*samples())];
-        let message = format!("`SSL_CERT_FILE` names {file}, {problem}");
-        run("https://127.0.0.1:1/", &env).assert_failure("a", "unreachable", &[&message]);
-    }
-}
-
 #[test]
 fn a_machine_without_certificates_reaches_plain_agents_only() {
     let agent = server();
