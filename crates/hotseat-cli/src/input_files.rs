@@ -143,6 +143,17 @@ pub fn agent_files(project: &Project, agent: &ProjectAgent) -> Vec<PathBuf> {
     paths
 }
 
+/// Resolves a path, whether the file exists or not.
+pub fn resolve_path(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent().and_then(|folder| folder.canonicalize().ok()), path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_path_buf(),
+    }
+}
+
 /// An existing file, the same for all its links.
 #[derive(PartialEq, Eq)]
 struct FileIdentity {

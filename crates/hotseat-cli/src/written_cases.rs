@@ -9,7 +9,7 @@ use hotseat_engine::config::{Project, display_path};
 use hotseat_engine::run::RunPlan;
 
 use crate::context::CliContext;
-use crate::test::outputs::resolve_path;
+use crate::input_files::resolve_path;
 
 /// Checks that the written cases of a plan test the same in the file of a flag as in their suites.
 ///

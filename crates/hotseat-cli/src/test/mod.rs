@@ -1,7 +1,7 @@
 //! `hotseat test`.
 
 mod choices;
-pub mod outputs;
+mod outputs;
 mod recheck;
 mod reporters;
 mod saving;

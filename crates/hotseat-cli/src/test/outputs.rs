@@ -13,7 +13,7 @@ use hotseat_report::reporters::{self, OutputFile, ReportFormat, ReportWriteError
 use crate::args::TestArgs;
 use crate::context::CliContext;
 use crate::folders::walk_files;
-use crate::input_files::InputFiles;
+use crate::input_files::{InputFiles, resolve_path};
 
 /// Maximum depth and number of the files of cassettes that outputs are compared with.
 const MAX_DEPTH: usize = 8;
@@ -150,17 +150,6 @@ fn output_files(args: &TestArgs) -> impl Iterator<Item = (&str, &PathBuf)> {
     let outputs = args.output.iter().map(|path| ("-o", path));
     let others = [("--trace", &args.trace), ("--save", &args.save)];
     outputs.chain(others.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?))))
-}
-
-/// Resolves a path, whether the file exists or not.
-pub fn resolve_path(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
-    match (path.parent().and_then(|folder| folder.canonicalize().ok()), path.file_name()) {
-        (Some(folder), Some(name)) => folder.join(name),
-        _ => path.to_path_buf(),
-    }
 }
 
 /// An empty report file.

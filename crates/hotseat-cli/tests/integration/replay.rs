@@ -391,7 +391,7 @@ fn changed_client_answers_are_errors() {
     // An unused answer is a test error, as with the live agent.
     let more = PAY.replace(
         "resume: [{ status: cancelled }]",
-        "resume: [{ status: cancelled }, { tool: other, payload: 1 }]",
+        "resume: [{ tool: other, payload: 1 }, { status: cancelled }]",
     );
     project.workspace.file("pay.test.yaml", &more);
     assert_failed(&project.test(&["-n", "replay:rec"]), "pays", "assertion", &["never asked for the answer"]);
