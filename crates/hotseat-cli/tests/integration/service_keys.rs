@@ -20,7 +20,7 @@ struct KeySample {
 fn samples() -> Vec<KeySample> {
     let answers = json!([
         {"args_match": {"order_id": "^o"}, "content": {"ok": true}, "once": true},
-        {"error": "declined"},
+        {"error": "declined", "once": true},
         {"use": "scripts:bank.charge", "ask": {"sure": {"message": "Sure?", "schema": {"type": "object"}}}},
     ]);
     let schema = json!({"type": "object"});

@@ -450,7 +450,7 @@ fn rejects_brief_without_goal_or_with_shared_goal() {
             "name: s\nsimulate: { goal: Find, during_topic: { a: { should: x } } }\n",
             "topics need a `graph`, but none is defined",
         ),
-        ("name: s\nsimulate: { goal: Find, stop_when: {} }\n", "`stop_when` has no assertions"),
+        ("name: s\nsimulate: { goal: Find, stop_when: {} }\n", "this asserts nothing"),
         ("name: s\nsimulate: { goal: Find, template: nowhere.md }\n", "prompt file `nowhere.md` not found"),
         ("name: s\nsimulate: { goal: Find, never_says: '(' }\n", "does not compile"),
     ] {
