@@ -1,5 +1,7 @@
 //! Differences between expected and actual values, one by one.
 
+use std::collections::HashSet;
+
 use hotseat_document::{excerpt, is_hidden, quote};
 use hotseat_trace::{
     AgentToolCall, ComparedPart, DifferenceReason, NearestCall, ValueDifference, format_first, json_equal,
@@ -175,13 +177,9 @@ fn look_alikes(expected: &str, got: &str) -> Option<String> {
     let beyond_ascii = pairs.into_iter().map(|(one, other)| if one.is_ascii() { other } else { one });
     let hidden = [expected, got].map(|text| text.chars().filter(|c| is_hidden(*c)).collect::<Vec<_>>());
     let hidden = if hidden[0] == hidden[1] { Vec::new() } else { hidden.concat() };
-    let mut names: Vec<String> = Vec::new();
-    for c in beyond_ascii.chain(hidden) {
-        let name = format!("U+{:04X}", u32::from(c));
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut seen = HashSet::new();
+    let distinct = beyond_ascii.chain(hidden).filter(|c| seen.insert(*c));
+    let names: Vec<String> = distinct.map(|c| format!("U+{:04X}", u32::from(c))).collect();
     (!names.is_empty()).then(|| format_first(&names, MAX_NAMED_CHARS))
 }
 

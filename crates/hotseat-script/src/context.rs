@@ -567,7 +567,7 @@ impl ScriptContext {
             }
         }
         let invalid = refusal(INVALID_PATTERN);
-        let mut slashes = code[..end].rmatch_indices('/').map(|(at, _)| at);
+        let mut slashes = code[..end].rmatch_indices('/').map(|(at, _)| at).take(MAX_PATTERN_SLASHES);
         let start = slashes.find(|at| refusal(&format!("{}{INVALID_PATTERN}", &code[..*at])) == invalid)?;
         let (line, bytes) = loaded.code.line_and_bytes(start);
         self.scripts.place(key, line, bytes + 1)
@@ -623,6 +623,9 @@ const STOPPED_MESSAGE: &str = "the script has exceeded its time limit";
 const NODE_MODULE_WORDS: [&str; 3] = ["require", "module", "exports"];
 /// Timers of browsers and Node. They do not exist here.
 const TIMER_WORDS: [&str; 4] = ["setTimeout", "setInterval", "setImmediate", "requestAnimationFrame"];
+
+/// Maximum number of slashes before its end at which an invalid regular expression may begin.
+const MAX_PATTERN_SLASHES: usize = 100;
 
 /// Maximum number of jobs that run after a script had to stop. Code of the script is interrupted in them, too.
 const JOBS_AFTER_STOP: usize = 4;

@@ -306,6 +306,23 @@ fn comparisons_are_redacted() {
     }
 }
 
+/// A note names few of them, and each character of the text costs the same.
+#[test]
+fn a_hundred_thousand_hidden_characters_are_named_quickly() {
+    let agent = FakeAgent::with_run(|run, _| {
+        let hidden: String = ('\u{f0000}'..='\u{ffffd}').chain('\u{100000}'..='\u{10fffd}').collect();
+        run.tool("c1", "book", &json!({"to": format!("Rome{hidden}")}), Some(json!(true)))
+            .text("Done.")
+            .finished()
+    });
+    let suite = "name: a
+turns: [{ user: book, assert: [{ type: tool_called, name: book, arguments: { to: Rome } }] }]
+";
+    let tested = Project::with_agent(&agent).suite("a", suite).test(&[]);
+    let note = "they differ only in U+F0000, U+F0001, U+F0002 and 131065 more";
+    tested.output.assert_stdout(1, &[note]);
+}
+
 /// Texts that look the same are told apart in every output.
 #[test]
 fn look_alikes_are_told_apart() {

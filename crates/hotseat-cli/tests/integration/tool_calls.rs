@@ -696,6 +696,26 @@ fn thousands_of_interchangeable_calls_are_compared_quickly() {
     }
 }
 
+/// A result goes to the first call with its id that has none, without a search among all calls of that id.
+#[test]
+fn thousands_of_calls_may_share_an_id() {
+    const COUNT: usize = 40_000;
+    let call = |n: usize| json!({"type": "tool_call", "id": "c", "name": "pay", "arguments": {"n": n}});
+    let calls = (0..COUNT).map(call);
+    let results = (0..COUNT).map(|n| json!({"type": "tool_result", "id": "c", "result": n}));
+    let lines = calls.chain(results).chain([json!({"type": "done"})]);
+    let lines: String = lines.map(|line| format!("{line}\n")).collect();
+    let last = suite(
+        "      tools: { require: [{ name: pay, args_match: { n: ^39999$ }, result_match: ^39999$ }] }\n",
+    );
+    Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+        .file("agent.sh", "while read -r message; do cat lines.jsonl; done\n")
+        .file("lines.jsonl", &lines)
+        .suite("a", &last)
+        .test(&[])
+        .assert_all_passed();
+}
+
 /// A reply that is cut before the arguments of its last call does not tell that they are empty.
 #[test]
 fn arguments_that_were_cut_off_decide_nothing() {

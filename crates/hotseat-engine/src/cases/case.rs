@@ -31,8 +31,8 @@ use super::variables::{node_mcp_references, uses_hook_variables};
 use hotseat_checks::{Check, Pattern};
 use hotseat_document::{Diagnostic, DocumentNode, SourceSpan, SourceText};
 use hotseat_targets::message::{
-    AttachmentError, ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MediaSource,
-    RequestIdentity, ToolAnswer, ToolFunction, media_parts,
+    AttachmentError, ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MediaAttachment,
+    MediaSource, RequestIdentity, ToolAnswer, ToolFunction, media_parts,
 };
 use hotseat_targets::recorder::SecretRedactor;
 
@@ -288,15 +288,19 @@ impl TestCase {
         Some(Diagnostic::new(message).at(check.place.clone()).help(help))
     }
 
+    /// Attachments of its turns, and of the messages before the first turn.
+    fn attachments(&self) -> impl Iterator<Item = &MediaAttachment> {
+        let turns = self.turns.iter().map(|turn| &turn.content);
+        let messages = self.opening.messages.iter().map(|message| &message.content);
+        turns.chain(messages).flat_map(|content| media_parts(content))
+    }
+
     /// Paths that the case looks for in the folder of its suite first, as written.
     pub fn named_files(&self) -> impl Iterator<Item = &str> {
-        let contents = self.turns.iter().map(|turn| &turn.content);
-        let contents = contents.chain(self.opening.messages.iter().map(|message| &message.content));
-        let attached =
-            contents.flat_map(|content| media_parts(content)).filter_map(|media| match &media.source {
-                MediaSource::File(path) => Some(path.as_str()),
-                MediaSource::Url(_) | MediaSource::Data(_) => None,
-            });
+        let attached = self.attachments().filter_map(|media| match &media.source {
+            MediaSource::File(path) => Some(path.as_str()),
+            MediaSource::Url(_) | MediaSource::Data(_) => None,
+        });
         let template = self.brief().and_then(|brief| brief.template.as_ref());
         let of_services = self.mcp.files().chain(self.models.files()).map(|(path, _)| path);
         attached.chain(template.map(|template| template.path.as_str())).chain(of_services)
@@ -433,9 +437,7 @@ impl TestCase {
         let services = self.mcp.files().chain(self.models.files()).map(|(_, file)| file.to_path_buf());
         let scenario = self.document.scenario.as_deref().or(self.scenario.as_deref());
         let scenario = scenario.and_then(|scenario| Some(scenario.file.as_deref()?.to_path_buf()));
-        let turns = self.turns.iter().flat_map(|turn| media_parts(&turn.content));
-        let messages = self.opening.messages.iter().flat_map(|message| media_parts(&message.content));
-        let attachments = turns.chain(messages).filter_map(|media| media.file_in(folders));
+        let attachments = self.attachments().filter_map(|media| media.file_in(folders));
         let services = services.map(|file| (file, "a file of an MCP server or a served model"));
         let scenario = scenario.into_iter().map(|file| (file, "a file of scenarios"));
         let prompt = self.prompt_file().map(|file| (file, "a prompt of a simulated user"));
@@ -449,9 +451,7 @@ impl TestCase {
         self: &Arc<Self>,
         folders: &[&Path],
     ) -> Result<Arc<TestCase>, CaseAttachmentError> {
-        let turns = self.turns.iter().flat_map(|turn| media_parts(&turn.content));
-        let messages = self.opening.messages.iter().flat_map(|message| media_parts(&message.content));
-        if turns.chain(messages).next().is_none() {
+        if self.attachments().next().is_none() {
             return Ok(self.clone());
         }
         let mut case = (**self).clone();

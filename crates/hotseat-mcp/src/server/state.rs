@@ -146,10 +146,13 @@ pub(super) struct ConversationState {
     closed: watch::Sender<bool>,
 }
 
-/// Requests without an answer, by number, with the time at which the client gave up waiting.
+/// Requests without an answer.
 #[derive(Default)]
 struct AwaitedTable {
-    requests: BTreeMap<u64, (AwaitedRequest, Option<Instant>)>,
+    /// Those that the client waits for, by number.
+    open: BTreeMap<u64, AwaitedRequest>,
+    /// Those for which it gave up waiting since the last request, with the time.
+    cancelled: Vec<(AwaitedRequest, Instant)>,
     last: u64,
 }
 
@@ -211,30 +214,27 @@ impl ConversationState {
     /// Returns a number for a request that is not answered yet.
     pub(super) fn begin_request(&self, request: AwaitedRequest) -> u64 {
         let mut awaited = lock(&self.awaited);
-        awaited.requests.retain(|_, (_, cancelled)| cancelled.is_none());
+        awaited.cancelled.clear();
         awaited.last += 1;
         let number = awaited.last;
-        awaited.requests.insert(number, (request, None));
+        awaited.open.insert(number, request);
         number
     }
 
     /// Ends a request, with its answer or because the client no longer waits.
     pub(super) fn end_request(&self, number: u64, is_answered: bool) {
         let mut awaited = lock(&self.awaited);
-        if is_answered {
-            awaited.requests.remove(&number);
-        } else if let Some((_, cancelled)) = awaited.requests.get_mut(&number) {
-            *cancelled = Some(Instant::now());
+        if let Some(request) = awaited.open.remove(&number).filter(|_| !is_answered) {
+            awaited.cancelled.push((request, Instant::now()));
         }
     }
 
     /// Returns the requests that were not answered at this time.
     pub(super) fn awaited_requests(&self, at: Instant) -> Vec<AwaitedRequest> {
         let awaited = lock(&self.awaited);
-        let open = awaited.requests.values().filter(|(request, cancelled)| {
-            request.arrived < at && cancelled.is_none_or(|cancelled| cancelled >= at)
-        });
-        open.map(|(request, _)| request.clone()).collect()
+        let cancelled = awaited.cancelled.iter().filter(|(_, cancelled)| *cancelled >= at);
+        let all = cancelled.map(|(request, _)| request).chain(awaited.open.values());
+        all.filter(|request| request.arrived < at).cloned().collect()
     }
 
     /// Continues a call after one of its rounds. Returns false if its client has done so before.

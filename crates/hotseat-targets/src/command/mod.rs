@@ -54,8 +54,8 @@ pub struct CommandSession {
     turns: usize,
     /// The process of the conversation.
     program: Option<RunningProgram>,
-    /// Trace ids of the announced calls, by the program's ids, which several calls of a turn may share.
-    calls: HashMap<String, Vec<Arc<str>>>,
+    /// The announced calls, by the program's ids.
+    calls: HashMap<String, AnnouncedCalls>,
     /// The shared state: the state of the case until the program prints one.
     state: Option<Value>,
     errors: LastOutput,
@@ -385,6 +385,30 @@ struct CommandTurn {
     finish_reason: Option<Arc<str>>,
 }
 
+/// The calls with one id of the program: those of the turn in which it was last announced.
+#[derive(Debug, Default)]
+struct AnnouncedCalls {
+    trace_ids: Vec<Arc<str>>,
+    /// Number of calls at the beginning that have results.
+    answered: usize,
+}
+
+impl AnnouncedCalls {
+    fn add(&mut self, trace_id: Arc<str>, telling: &TurnRecorder<'_>) {
+        if self.trace_ids.last().is_some_and(|last| !telling.is_call_of_turn(last)) {
+            *self = AnnouncedCalls::default();
+        }
+        self.trace_ids.push(trace_id);
+    }
+
+    /// Returns the first call without a result.
+    fn first_open(&mut self, telling: &TurnRecorder<'_>) -> Option<Arc<str>> {
+        let rest = &self.trace_ids[self.answered..];
+        self.answered += rest.iter().take_while(|call| telling.is_answered(call)).count();
+        self.trace_ids.get(self.answered).cloned()
+    }
+}
+
 /// Action after a line.
 enum LineAction {
     More,
@@ -416,7 +440,7 @@ impl CommandTurn {
     fn process_line(
         &mut self,
         line: OutputLine,
-        calls: &mut HashMap<String, Vec<Arc<str>>>,
+        calls: &mut HashMap<String, AnnouncedCalls>,
         script: &ScriptedAnswers,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<LineAction, TurnError> {
@@ -437,9 +461,7 @@ impl CommandTurn {
                 telling.record_arguments(&trace_id, arguments.clone());
                 let is_announced = id.is_some();
                 let id = id.unwrap_or_else(|| trace_id.to_string());
-                let known = calls.entry(id.clone()).or_default();
-                known.retain(|earlier| telling.is_call_of_turn(earlier));
-                known.push(trace_id.clone());
+                calls.entry(id.clone()).or_default().add(trace_id.clone(), telling);
                 match reply {
                     Some(reply) => telling.record_result(&trace_id, reply.parsed(), Origin::Stream),
                     None if script.has_tool(&name) => {
@@ -457,13 +479,12 @@ impl CommandTurn {
             OutputLine::ToolResult { id, reply } => {
                 let failed =
                     |words: &str| protocol_error(format!("a result of tool call {}, {words}", shown_id(&id)));
-                let known = calls.get(&id).ok_or_else(|| failed("which was never announced"))?;
-                let trace_id = known.iter().find(|call| !telling.is_answered(call));
-                let trace_id = trace_id.ok_or_else(|| match known.len() {
+                let known = calls.get_mut(&id).ok_or_else(|| failed("which was never announced"))?;
+                let trace_id = known.first_open(telling).ok_or_else(|| match known.trace_ids.len() {
                     1 => failed("which already has one"),
                     calls => failed(&format!("the id of {calls} calls that already have one each")),
                 })?;
-                telling.record_result(trace_id, reply.parsed(), Origin::Stream);
+                telling.record_result(&trace_id, reply.parsed(), Origin::Stream);
             }
             OutputLine::AwaitingInput { awaiting, hint } => {
                 self.awaiting = Some(awaiting);
