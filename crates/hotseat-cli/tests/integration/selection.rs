@@ -452,6 +452,24 @@ fn project_files_nearer_to_suites_are_noted() {
     }
 }
 
+/// With two project files in one folder, a note says which one does not count.
+#[test]
+fn second_project_files_of_a_folder_are_noted() {
+    let config = "target: { type: embedded, agent: agent.yaml }\n";
+    let project = Project::with_config(config)
+        .file("agent.yaml", "name: Clerk\n")
+        .file("script.yaml", "use: always\nrules: [{ reply: Hi. }]\n")
+        .file("hotseat.yml", "target: { endpoint: 'http://127.0.0.1:9/' }\n")
+        .suite("a", "name: a\nturns: [{ user: x, assert: [{ type: contains, value: Hi }] }]\n");
+    let note = "hotseat.yml is not used: hotseat.yaml beside it is; remove one of them";
+    let output = project.hotseat(&["test"]);
+    output.assert_code(0);
+    assert_eq!(output.stderr.matches(note).count(), 1, "{output}");
+    let output = project.hotseat(&["test", "--config", "hotseat.yml", "--dry-run"]);
+    output.assert_code(0);
+    assert!(!output.stderr.contains("is not used"), "{output}");
+}
+
 #[test]
 fn lines_and_names_beside_their_whole_file_must_exist() {
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n").suite("a", YAML);

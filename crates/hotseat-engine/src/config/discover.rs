@@ -96,6 +96,7 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
         .suites
         .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
     found.notes = nested_projects(&seen, folder, project);
+    found.notes.extend(second_project_file(project));
     found.notes.extend(remarks.notes());
     found
 }
@@ -273,6 +274,14 @@ fn nested_projects(suites: &HashSet<PathBuf>, folder: &Path, project: &Project) 
         ))
     };
     nested.into_iter().map(note).collect()
+}
+
+/// Note about a second project file in the folder of the project.
+fn second_project_file(project: &Project) -> Option<Diagnostic> {
+    let [used, second, _] = FILE_NAMES;
+    let is_read = project.file.as_ref().is_some_and(|file| Path::new(&**file).ends_with(used));
+    (is_read && project.root.join(second).is_file())
+        .then(|| Diagnostic::new(format!("{second} is not used: {used} beside it is; remove one of them")))
 }
 
 /// Diagnostics of entries of `suites` that name a file that is no suite, or a folder that does not exist: the tests that
