@@ -271,6 +271,22 @@ fn a_server_with_broken_answers_is_an_error_of_the_test() {
     }
 }
 
+/// A server may close a connection after an answer. The client of the agent has a connection for each request, so it would not
+/// notice.
+#[test]
+fn requests_share_a_connection_only_if_the_client_shares_it() {
+    let server = FakeAgent::start(|request: &FakeRequest| {
+        let result = json!({"content": [{"type": "text", "text": "charged"}]});
+        FakeReply::json(200, &json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}))
+    });
+    let agent = plain_agent();
+    let config = format!("{}mcp: {{ bank: {{ type: proxy, url: '{server}' }} }}\n", bank_target(&agent));
+    let suite = "name: a\nturns: [{ user: pay o-1 }, { user: pay o-2 }]\n";
+    Project::with_config(&config).suite("a", suite).test(&[]).assert_all_passed();
+    let connections: Vec<usize> = server.requests().iter().map(|request| request.connection).collect();
+    assert_eq!(connections, [0, 1]);
+}
+
 #[test]
 fn forms_of_answers_that_mean_the_same_are_accepted() {
     let result = r#""result":{"content":[{"type":"text","text":"charged \ud83d"}]}"#;

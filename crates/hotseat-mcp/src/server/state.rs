@@ -48,8 +48,8 @@ pub(super) const MAX_WAITING_CALLS: usize = 256;
 pub(super) struct RunState {
     pub(super) limits: McpLimits,
     pub(super) signer: StateSigner,
-    /// Clients of proxied servers.
-    pub(super) clients: HttpClients,
+    /// Settings of the clients of proxied servers.
+    clients: HttpClients,
     pub(super) is_recording: bool,
     pub(super) launcher: Option<Arc<dyn UpstreamLauncher>>,
     conversations: Mutex<ConversationTable>,
@@ -136,6 +136,8 @@ pub(super) struct ConversationState {
     pub(super) answerer: Arc<dyn ToolAnswerer>,
     pub(super) limits: McpLimits,
     is_recording: bool,
+    /// Clients of proxied servers.
+    pub(super) clients: HttpClients,
     /// Permits for open requests.
     pub(super) open_requests: Arc<Semaphore>,
     events: mpsc::Sender<McpEvent>,
@@ -174,6 +176,7 @@ impl ConversationState {
             answerer,
             limits,
             is_recording,
+            clients: run.clients.with_own_connections(),
             open_requests,
             events,
             calls,

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderName, Method, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, Response, StatusCode, header};
 use futures_util::{StreamExt as _, stream};
 use hotseat_http::{
-    HttpClients, HttpRequestError, IncomingResponse, check_encoding, passed_headers, root_cause,
-    shown_address,
+    HttpRequestError, IncomingResponse, check_encoding, passed_headers, root_cause, shown_address,
 };
 use serde_json::Value;
 
@@ -27,13 +26,19 @@ use crate::sse::{EventScanner, is_event_stream};
 /// server.
 const OWN_HEADERS: [HeaderName; 2] = [header::CONTENT_ENCODING, header::ORIGIN];
 
-/// Sends a request to the proxied server. Fails if it does not answer; it may have got the request.
-async fn send(
-    request: &McpHttpRequest,
-    upstream: &UrlUpstream,
-    clients: &HttpClients,
-) -> Result<IncomingResponse, UpstreamError> {
-    let outgoing = clients
+/// True if the client sends no other request on its connection.
+fn closes_connection(headers: &HeaderMap) -> bool {
+    headers.get(header::CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
+}
+
+/// Sends a request to the proxied server, on a connection of its own if the client does so too: the server may close a connection
+/// after an answer, and then a further request there gets none. Fails if it does not answer; it may have got the request.
+async fn send(request: &McpHttpRequest, upstream: &UrlUpstream) -> Result<IncomingResponse, UpstreamError> {
+    let own_clients =
+        closes_connection(&request.headers).then(|| request.conversation.clients.with_own_connections());
+    let outgoing = own_clients
+        .as_ref()
+        .unwrap_or(&request.conversation.clients)
         .request(request.method.clone(), &upstream.url)
         .map_err(|error| UpstreamError::without_effect(error).into_server_failure())?;
     let mut headers = passed_headers(&request.headers, &OWN_HEADERS);
@@ -75,7 +80,7 @@ pub(super) async fn pass_through(
     upstream: &UrlUpstream,
     mut observer: Option<ExchangeObserver>,
 ) -> HttpOutcome {
-    let response = match send(&request, upstream, &request.run.clients).await {
+    let response = match send(&request, upstream).await {
         Ok(response) => response,
         Err(failed) => {
             let message = failed.error.message.clone();
@@ -283,7 +288,7 @@ pub(super) async fn request_answer(
     notifications: &mut KeptNotifications,
     observer: &mut ExchangeObserver,
 ) -> Result<Value, UpstreamError> {
-    let mut response = send(http, upstream, &request.run.clients).await?;
+    let mut response = send(http, upstream).await?;
     let status = response.status();
     let limit = request.conversation.limits.max_answer_bytes;
     if !is_event_stream(response.headers()) {
