@@ -236,6 +236,23 @@ fn env_file_mistakes_have_a_place_and_no_value() {
     assert_eq!(project.command(&["list"]).env("N", "*.test.yaml").run().code, 0);
 }
 
+/// Without the file, a run would silently lack its variables.
+#[test]
+#[cfg(unix)]
+fn an_env_file_that_cannot_be_read_is_a_mistake() {
+    let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n").suite("a", suite());
+    let link = |to: &str| std::os::unix::fs::symlink(to, project.workspace.path(".env")).expect("a link");
+    for (target, words) in [
+        ("gone.env", "cannot read .env: No such file or directory"),
+        ("/dev/null", "cannot read .env: it is a pipe or a device; save the text as a file"),
+    ] {
+        link(target);
+        project.hotseat(&["list"]).assert_stderr(2, &[words]);
+        assert_eq!(project.hotseat(&["list", "--no-env-file"]).code, 0);
+        std::fs::remove_file(project.workspace.path(".env")).expect("the link is there");
+    }
+}
+
 #[test]
 fn color_variables_have_an_order() {
     let agent = echo_agent();

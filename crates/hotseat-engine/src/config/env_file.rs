@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cases::Environment;
-use hotseat_document::{Diagnostic, SourceSpan, SourceText, source_from_bytes};
+use hotseat_document::{Diagnostic, SourceSpan, SourceText, read_file, source_from_bytes};
 
 /// Name of the file.
 pub const ENV_FILE: &str = ".env";
@@ -26,20 +26,24 @@ pub struct EnvFile {
 
 impl EnvFile {
     /// Reads the file in a folder, displayed as `shown`. `None` if there is no such file; a folder of this
-    /// name is ignored. Fails if the file cannot be read or is malformed. The diagnostic has the location but
-    /// never the text.
+    /// name is ignored. Fails if the file cannot be read or is malformed, also if it is a pipe or a link that leads
+    /// nowhere. The diagnostic has the location but never the text.
     pub fn read(folder: &Path, shown: &str) -> Result<Option<EnvFile>, Diagnostic> {
         let path = folder.join(ENV_FILE);
         let unreadable = |words: String| Diagnostic::new(format!("cannot read {shown}: {words}"));
         match path.metadata() {
-            Ok(metadata) if !metadata.is_file() => return Ok(None),
+            Ok(metadata) if metadata.is_dir() => return Ok(None),
             Ok(metadata) if metadata.len() > MAX_ENV_FILE_BYTES => {
                 return Err(unreadable(format!("it is larger than {MAX_ENV_FILE_BYTES} bytes")));
             }
             Ok(_) => {}
-            Err(_) => return Ok(None),
+            Err(_) if path.symlink_metadata().is_err() => return Ok(None),
+            // A link that leads nowhere.
+            Err(error) => {
+                return Err(unreadable(error.to_string()).help("correct the link, or give `--no-env-file`"));
+            }
         }
-        let bytes = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
+        let bytes = read_file(&path).map_err(|error| unreadable(error.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|error| not_utf8(shown, error.into_bytes()))?;
         EnvFile::parse(&text, shown).map(Some)
     }
