@@ -305,6 +305,10 @@ fn suites_behind_links_and_in_unreadable_folders_are_not_left_out() {
     symlink("missing.yaml", path("tests/gone.test.yaml")).expect("a link");
     project.command(&["list"]).run().assert_stderr(2, &["cannot follow the link tests/gone.test.yaml: "]);
     std::fs::remove_file(path("tests/gone.test.yaml")).expect("the link is there");
+    symlink("/dev/null", path("tests/device.test.yaml")).expect("a link");
+    let words = "tests/device.test.yaml is neither a file nor a folder, so it cannot be read several times";
+    project.command(&["list"]).run().assert_stderr(2, &[words, "save it as a file"]);
+    std::fs::remove_file(path("tests/device.test.yaml")).expect("the link is there");
 
     std::fs::create_dir(path("tests/closed")).expect("a folder");
     std::fs::create_dir(path("data")).expect("a folder");

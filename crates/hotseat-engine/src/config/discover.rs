@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, FileType};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::WalkBuilder;
+use ignore::{DirEntry, WalkBuilder};
 
 use super::paths::{SuitePart, display_path, is_case_word, split_part};
 use super::project::{Project, default_suites};
@@ -328,14 +329,19 @@ pub fn nearest_suite(written: &str, folder: &Path, project: &Project) -> Option<
 pub fn missing_path(written: &str, folder: &Path, project: &Project) -> Diagnostic {
     let file = split_part(written).map_or(written, |(file, _)| file);
     if folder.join(file).exists() {
-        let message = format!("{file} is neither a file nor a folder, so it cannot be read several times");
-        return Diagnostic::new(message).help("save it as a file");
+        return unreadable_suite(file);
     }
     let missing = Diagnostic::new(format!("no such file or folder: {written}"));
     match nearest_suite(file, folder, project) {
         Some(near) => missing.help(format!("did you mean `{near}{}`?", &written[file.len()..])),
         None => missing,
     }
+}
+
+/// The error of a pipe or device in place of a suite.
+fn unreadable_suite(shown: &str) -> Diagnostic {
+    let message = format!("{shown} is neither a file nor a folder, so it cannot be read several times");
+    Diagnostic::new(message).help("save it as a file")
 }
 
 fn compile_glob(pattern: &str) -> Result<GlobMatcher, Diagnostic> {
@@ -376,6 +382,14 @@ fn walk_suites(
 fn is_in_repository(folder: &Path) -> bool {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     folder.ancestors().any(|above| above.join(".git").exists())
+}
+
+/// Returns the type of an entry, or of what it links to.
+fn followed_type(entry: &DirEntry) -> io::Result<FileType> {
+    match entry.file_type() {
+        Some(kind) if !kind.is_symlink() => Ok(kind),
+        _ => fs::metadata(entry.path()).map(|metadata| metadata.file_type()),
+    }
 }
 
 /// Like [`walk_suites`]. A link to a file is a suite, too; a link to a folder is not followed. What cannot be read is a
@@ -423,20 +437,19 @@ fn walk_suites_with(
         let path = entry.path();
         let below_root = path.strip_prefix(root).unwrap_or(path);
         let Some(fit) = fits(below_root) else { continue };
-        let is_file = match entry.file_type().filter(FileType::is_symlink) {
-            None => entry.file_type().is_some_and(|kind| kind.is_file()),
-            Some(_) => match fs::metadata(path) {
-                Ok(metadata) => metadata.is_file(),
-                Err(error) => {
-                    let shown = display_path(path, folder);
-                    let message = format!("cannot follow the link {shown}: {error}");
-                    remarks.mistakes.push(Diagnostic::new(message));
-                    false
-                }
-            },
-        };
-        if !is_file {
-            continue;
+        match followed_type(&entry) {
+            Ok(kind) if kind.is_file() => {}
+            Ok(kind) if kind.is_dir() => continue,
+            Ok(_) => {
+                remarks.mistakes.push(unreadable_suite(&display_path(path, folder)));
+                continue;
+            }
+            Err(error) => {
+                let shown = display_path(path, folder);
+                let message = format!("cannot follow the link {shown}: {error}");
+                remarks.mistakes.push(Diagnostic::new(message));
+                continue;
+            }
         }
         let shown = display_path(path, folder);
         let is_script = match fit {
