@@ -342,14 +342,16 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
     left.events = events;
     let makes_cases = input.as_ref().is_some_and(TestInput::makes_cases);
     let can_go_on = !args.json && rechecking.is_none() && !makes_cases;
-    conclude(finished, viewing, can_go_on, &args, context, left)
+    let resumable = can_go_on.then_some(&*project);
+    conclude(finished, viewing, resumable, &args, context, left)
 }
 
-/// Prints what remains to be said after a run, and returns its exit status.
+/// Prints what remains to be said after a run, and returns its exit status. `resumable` is the project of a run whose remaining
+/// cases `hotseat resume` can run.
 fn conclude(
     FinishedRun { ended, reporters }: FinishedRun,
     viewing: Option<ViewServerThread>,
-    can_go_on: bool,
+    resumable: Option<&Project>,
     args: &TestArgs,
     context: &CliContext,
     left: &mut RunCleanup,
@@ -358,8 +360,9 @@ fn conclude(
         reporters.logs.iter().for_each(|line| context.print_console_line(line));
     }
     reporters.warnings.iter().for_each(|words| context.print_warning(words));
-    if let (Ok(RunSummary { interrupted: true, .. }), Some(id), true) =
-        (&ended, &reporters.saved_run, can_go_on)
+    if let (Ok(RunSummary { interrupted: true, .. }), Some(id), Some(project)) =
+        (&ended, &reporters.saved_run, resumable)
+        && (args.sweep.faults.is_some() || saving::has_remaining_cases(id, project))
     {
         context.print_message(&format!(
             "note: `hotseat resume {}` runs the remaining cases",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{ResumeState, RunPlan, RunSettings};
-use hotseat_report::store::{RunMetadata, RunStoreError, RunWriter, store_path};
+use hotseat_report::store::{RunMetadata, RunStore, RunStoreError, RunWriter, store_path};
 
 use super::ResumedRun;
 use crate::args::TestArgs;
@@ -75,6 +75,12 @@ pub fn start_saving(
     let keeping = RunWriter::new(&store_path(&project.root), about, prune_limits(&project.store));
     let keeping = keeping.map(|keeping| keeping.with_redactor(project.redactor()));
     keeping.map_err(|error| warnings.push(format!("this run is not saved: {error}"))).ok()
+}
+
+/// True if cases of a saved run have not ended.
+pub fn has_remaining_cases(id: &str, project: &Project) -> bool {
+    let head = RunStore::open(&store_path(&project.root)).and_then(|store| store.find(id));
+    head.is_ok_and(|head| head.unfinished() > 0)
 }
 
 /// Checks that an interrupted run still has the same cases. Fails if the suites changed since the run, or its

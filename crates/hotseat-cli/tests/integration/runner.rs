@@ -740,8 +740,10 @@ fn sigterm_acts_like_ctrl_c() {
     assert_eq!(project.workspace.run("kill", &["-TERM", &running.id().to_string()]).code, 0);
     running.wait_for_stdout("no new cases");
     agent.release("open");
-    running.wait().assert_code(130);
+    let output = running.wait();
+    output.assert_code(130);
     assert_eq!(statuses(&report(&project.workspace)), [("running", "passed")]);
+    assert!(!output.stderr.contains("hotseat resume"), "no case remains: {output}");
 }
 
 /// A terminal sends Ctrl-C to all processes; hooks are not interrupted by it, and are killed with their case.
