@@ -230,7 +230,10 @@ fn check_agents(project: &Project, contacted: &[Arc<ProjectAgent>], findings: &m
         };
         let path = target.summary().path;
         let shown = project.redactor().text(&path).into_owned();
-        let is_up = |url: &str| url.parse().is_ok_and(|url| runtime.block_on(http.is_responding(&url)));
+        let probe = |address: &str| match address.parse() {
+            Ok(url) => runtime.block_on(http.probe(&url)).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
         let missing = match &agent.start {
             Some(start) => start.missing_program(project.environment()),
             None => target.missing_program(project.environment()),
@@ -242,7 +245,7 @@ fn check_agents(project: &Project, contacted: &[Arc<ProjectAgent>], findings: &m
             continue;
         }
         match &agent.start {
-            Some(start) if is_up(start.ready.as_str()) => {
+            Some(start) if probe(start.ready.as_str()).is_ok() => {
                 let message =
                     format!("{protocol}, {shown} is in use, but the run would start the agent there");
                 let next = "end that process, or remove `start` to test the running agent";
@@ -256,12 +259,15 @@ fn check_agents(project: &Project, contacted: &[Arc<ProjectAgent>], findings: &m
             None if !is_http_url(&path) => {
                 findings.ok(&name, format!("{protocol}, {shown}"));
             }
-            None if is_up(&path) => findings.ok(&name, format!("{protocol}, {shown} answers")),
-            None => {
-                let next = "start the agent, or correct its address in the project file";
-                let message = format!("{protocol}, {shown} does not answer");
-                findings.add(&name, worse(FindingStatus::Unreachable), message, Some(next));
-            }
+            None => match probe(&path) {
+                Ok(()) => findings.ok(&name, format!("{protocol}, {shown} answers")),
+                Err(why) => {
+                    let next = "start the agent, or correct its address in the project file";
+                    let why = project.redactor().text(&why).into_owned();
+                    let message = format!("{protocol}, {shown} does not answer: {why}");
+                    findings.add(&name, worse(FindingStatus::Unreachable), message, Some(next));
+                }
+            },
         }
     }
 }

@@ -88,15 +88,15 @@ impl Connector {
     async fn connect(&self, server: Uri) -> Result<ClientConnection, ConnectError> {
         let limit = self.settings.timeout;
         let Some(proxy) = self.settings.proxy(&server) else {
-            let stream = within(limit, self.open(server)).await?;
+            let stream = within(limit, server.clone(), self.open(server)).await?;
             return Ok(ClientConnection { stream, is_forwarded: false, budget: READ_BUDGET });
         };
         let address = proxy.uri().clone();
         let is_forwarded = server.scheme_str() != Some("https");
         let opened = match is_forwarded {
             #[cfg(feature = "tls")]
-            false => within(limit, self.open_tunnel(proxy, server)).await,
-            _ => within(limit, self.open(address.clone())).await,
+            false => within(limit, server.clone(), self.open_tunnel(proxy, server)).await,
+            _ => within(limit, address.clone(), self.open(address.clone())).await,
         };
         let stream = opened.map_err(|source| ProxyFailure { proxy: address, source })?;
         Ok(ClientConnection { stream, is_forwarded, budget: READ_BUDGET })
@@ -152,17 +152,22 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Waits for a connection. Fails if the time passes.
+/// Waits for a connection to an address. Fails if the time passes.
 async fn within<T>(
     limit: Duration,
+    address: Uri,
     opening: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
     let opened = tokio::time::timeout(limit, opening).await.unwrap_or_else(|elapsed| Err(elapsed.into()));
     opened.map_err(|error| match is_elapsed(&*error) {
         true => {
             let seconds = limit.as_secs_f64();
-            let message =
-                format!("it accepted no connection within {seconds} s, as an overloaded server does");
+            let message = match address.scheme_str() {
+                Some("https") => format!(
+                    "it accepted no encrypted connection within {seconds} s, as an overloaded server does, or one that does not speak TLS (`https://`) at this port; try the address with `http://`"
+                ),
+                _ => format!("it accepted no connection within {seconds} s, as an overloaded server does"),
+            };
             io::Error::new(io::ErrorKind::TimedOut, message).into()
         }
         false => error,

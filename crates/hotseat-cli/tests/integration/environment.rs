@@ -348,7 +348,7 @@ fn doctor_says_whether_a_run_could_start() {
     let dead = Project::with_config(&format!("target: {{ endpoint: '{}' }}\n", unreachable_address()))
         .suite("a", suite());
     let output = dead.hotseat(&["doctor"]);
-    output.assert_stdout(3, &["does not answer"]);
+    output.assert_stdout(3, &["does not answer: cannot reach"]);
     assert!(
         output.stdout.contains("next: start the agent") && output.stdout.contains("A run cannot start."),
         "{output}"

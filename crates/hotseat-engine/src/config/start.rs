@@ -142,7 +142,7 @@ impl StartedAgent {
         let failed =
             |message: String| redactor.failure(AttemptFailure::new(FailureKind::Unreachable, message));
         let (shown, address) = (start.command.join(" "), without_credentials(&start.ready));
-        if http.is_responding(&start.ready).await {
+        if http.probe(&start.ready).await.is_ok() {
             let message = format!("{address} is already in use by another process");
             return Err(failed(message).with_detail(ADDRESS_IN_USE_HELP));
         }
@@ -167,16 +167,14 @@ impl StartedAgent {
         let until = Instant::now() + start.timeout;
         let mut pause = Duration::from_millis(5);
         loop {
-            if http.is_responding(&start.ready).await {
-                return Ok(agent);
-            }
+            let Err(unready) = http.probe(&start.ready).await else { return Ok(agent) };
             if let Ok(Some(status)) = agent.child.try_wait() {
                 let message = format!("`{}` exited before it responded at {address} ({status})", agent.shown);
                 return Err(failed(message).with_detail(agent.last_output().await));
             }
             if Instant::now() + pause > until {
                 let waited = start.timeout.as_millis();
-                let message = format!("`{}` did not respond at {address} within {waited} ms", agent.shown);
+                let message = format!("`{}` did not respond within {waited} ms: {unready}", agent.shown);
                 return Err(failed(message).with_detail(agent.last_output().await));
             }
             sleep(pause).await;

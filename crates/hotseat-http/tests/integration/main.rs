@@ -291,4 +291,12 @@ async fn server_without_encryption_is_named() {
     let words = "the server does not speak TLS (`https://`) at this port; try the address with `http://`";
     assert_eq!((error.is_unsent(), &*root_cause(&error)), (true, words));
     serving.await.unwrap();
+
+    // A server that waits for more may be slow, too.
+    let server = TestServer::start().await;
+    let url = Url::parse(&format!("https://{}/", server.0.local_addr().unwrap())).unwrap();
+    let clients = HttpClients::default().with_connect_timeout(Duration::from_millis(100));
+    let error = fetch(get(&clients, &url)).await.unwrap_err();
+    let words = "it accepted no encrypted connection within 0.1 s, as an overloaded server does, or one that does not speak TLS (`https://`) at this port; try the address with `http://`";
+    assert_eq!((error.is_timeout(), &*root_cause(&error)), (true, words));
 }

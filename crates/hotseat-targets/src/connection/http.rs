@@ -70,16 +70,7 @@ impl HttpClient {
         let head = self.start_request(request)?;
         match timeout_at(until, head).await {
             Ok(Ok(Ok(response))) if response.last_arrival() <= until => Ok(response),
-            Ok(Ok(Err(source))) if source.is_unsent() => {
-                Err(ExchangeError::Unreachable { url: without_credentials(url), source })
-            }
-            Ok(Ok(Err(source))) if source.is_closed_after_response() => {
-                Err(ExchangeError::Closed { url: without_credentials(url), source })
-            }
-            Ok(Ok(Err(source))) if source.is_invalid_response() => {
-                Err(ExchangeError::InvalidAnswer { url: without_credentials(url), source })
-            }
-            Ok(Ok(Err(source))) => Err(ExchangeError::NoAnswer { url: without_credentials(url), source }),
+            Ok(Ok(Err(source))) => Err(ExchangeError::from_request(url, source)),
             Ok(Err(_)) => Err(ExchangeError::ReaderEnded { url: without_credentials(url) }),
             Ok(Ok(Ok(_))) | Err(_) if limits.deadline <= Instant::now() => Err(ExchangeError::Deadline),
             Ok(Ok(Ok(_))) | Err(_) => Err(ExchangeError::Idle(limits.idle)),
@@ -112,12 +103,14 @@ impl HttpClient {
         Ok(head)
     }
 
-    /// Returns true if a server responds at this URL, with any status.
-    pub async fn is_responding(&self, url: &Url) -> bool {
-        let Ok(request) = self.clients.request(Method::GET, url) else { return false };
-        match self.start_request(request) {
-            Ok(head) => matches!(timeout(PROBE_TIMEOUT, head).await, Ok(Ok(Ok(_)))),
-            Err(_) => false,
+    /// Asks a server that may not be ready. Fails unless it responds, with any status.
+    pub async fn probe(&self, url: &Url) -> Result<(), ExchangeError> {
+        let head = self.start_request(self.clients.request(Method::GET, url)?)?;
+        match timeout(PROBE_TIMEOUT, head).await {
+            Ok(Ok(Ok(_))) => Ok(()),
+            Ok(Ok(Err(source))) => Err(ExchangeError::from_request(url, source)),
+            Ok(Err(_)) => Err(ExchangeError::ReaderEnded { url: without_credentials(url) }),
+            Err(_) => Err(ExchangeError::Slow { url: without_credentials(url) }),
         }
     }
 }
@@ -143,17 +136,31 @@ pub enum ExchangeError {
     Closed { url: String, source: HttpRequestError },
     #[error("{url}: the reader thread has ended")]
     ReaderEnded { url: String },
+    #[error("{url} did not answer within {} s", PROBE_TIMEOUT.as_secs())]
+    Slow { url: String },
     #[error("{}", idle_timeout(*.0).message)]
     Idle(Duration),
     #[error("the deadline has passed")]
     Deadline,
 }
 
+impl ExchangeError {
+    fn from_request(url: &Url, source: HttpRequestError) -> ExchangeError {
+        let url = without_credentials(url);
+        match source {
+            source if source.is_unsent() => ExchangeError::Unreachable { url, source },
+            source if source.is_closed_after_response() => ExchangeError::Closed { url, source },
+            source if source.is_invalid_response() => ExchangeError::InvalidAnswer { url, source },
+            source => ExchangeError::NoAnswer { url, source },
+        }
+    }
+}
+
 impl From<ExchangeError> for TurnError {
     fn from(error: ExchangeError) -> TurnError {
         let kind = match error {
             ExchangeError::Deadline => return TurnError::Deadline,
-            ExchangeError::Idle(_) => FailureKind::Timeout,
+            ExchangeError::Idle(_) | ExchangeError::Slow { .. } => FailureKind::Timeout,
             ExchangeError::NoAnswer { .. }
             | ExchangeError::InvalidAnswer { .. }
             | ExchangeError::Closed { .. } => FailureKind::ProtocolError,
