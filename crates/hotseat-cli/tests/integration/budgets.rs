@@ -139,6 +139,69 @@ assert: { budget: { max_tokens: 500 } }
     assert_eq!(found, "1100 tokens or more");
 }
 
+/// Agents of all protocols that report 30 tokens before or with an error: the tokens are spent, in the run and in its replay.
+#[test]
+fn usage_of_turns_with_an_error_counts() {
+    let usage = || json!({"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30});
+    let ag_ui = FakeAgent::with_run(move |run, _| {
+        let ended =
+            json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "error": "boom", "usage": usage()});
+        run.text("Hi.").raw_event(ended)
+    });
+    let http = FakeAgent::start(move |_| {
+        FakeReply::json(200, &json!({"reply": "Hi.", "usage": usage(), "error": "boom"}))
+    });
+    let chat = |reply: Value| FakeAgent::start(move |_| FakeReply::json(200, &reply));
+    let choice = |reason: &str| json!({"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": reason});
+    let with_reason = chat(json!({"choices": [choice("error")], "usage": usage()}));
+    let with_error =
+        chat(json!({"error": {"message": "boom"}, "choices": [choice("stop")], "usage": usage()}));
+    let program = format!(
+        "while read -r line; do echo '{}'; echo '{}'; done",
+        json!({"type": "usage", "usage": usage()}),
+        json!({"type": "error", "message": "boom"})
+    );
+    let suite = "
+name: expected
+turns: [{ user: hi, expect_error: 'boom|error', assert: { budget: { max_tokens: 30 } } }]
+---
+name: too much
+turns: [{ user: hi, expect_error: 'boom|error' }]
+assert: { budget: { max_tokens: 29 } }
+";
+    for target in [
+        format!("{{ endpoint: '{ag_ui}' }}"),
+        format!(
+            "{{ type: http, endpoint: '{http}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply, usage: $.usage, error: $.error }} }}"
+        ),
+        format!("{{ type: openai, base_url: '{with_reason}v1', model: m }}"),
+        format!("{{ type: openai, base_url: '{with_error}v1', model: m }}"),
+        "{ type: command, command: [sh, agent.sh] }".to_string(),
+    ] {
+        let project =
+            Project::with_config(&format!("target: {target}\n")).file("agent.sh", &program).suite("a", suite);
+        for options in [["--record", "rec"], ["-n", "replay:rec"]] {
+            let tested = project.test(&options);
+            assert_eq!(tested.case("expected")["status"], "passed", "{target}: {}", tested.output);
+            assert_eq!(tested.case("expected")["turns"][0]["usage"], json!([usage()]), "{target}");
+            tested.assert_failure("too much", "assertion", &["30 tokens"]);
+            assert_eq!(tested.report["summary"]["spent"]["total_tokens"], 60, "{target}: {}", tested.output);
+        }
+    }
+}
+
+/// A turn without an orderly end has spent the tokens that were reported until then.
+#[test]
+fn usage_of_broken_turns_counts() {
+    let program = "read -r line; echo '{\"type\":\"usage\",\"usage\":{\"total_tokens\":30}}'; exit 3";
+    let tested = Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+        .file("agent.sh", program)
+        .suite("a", "name: a\nturns: [{ user: hi }]\n")
+        .test(&[]);
+    tested.assert_failure("a", "protocol_error", &["without `done`"]);
+    assert_eq!(tested.case("a")["spent"]["total_tokens"], 30, "{}", tested.output);
+}
+
 #[test]
 fn inner_budget_overrides_outer() {
     let suite = "

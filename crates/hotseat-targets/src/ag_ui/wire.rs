@@ -195,6 +195,7 @@ bodies! {
     RunError {
         #[serde(default = "no_message", deserialize_with = "error_message")] message: String,
         #[serde(default, deserialize_with = "said")] code: Option<String>,
+        #[serde(default, deserialize_with = "optional_value")] usage: Option<Value>,
     }
     Step { step_name: String }
     Span { #[serde(default)] message_id: Option<Arc<str>> }

@@ -169,7 +169,7 @@ impl CodeAgentSession {
         if let Some(awaiting) = answer.awaiting {
             telling.record_awaiting(awaiting, None);
         }
-        telling.run_finished(&run_id, None, None);
+        telling.run_finished(&run_id, None);
         self.end_turn(telling, Ok(()))
     }
 

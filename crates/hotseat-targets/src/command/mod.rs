@@ -26,7 +26,7 @@ use crate::message::{
     ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, shown_id, unique_id,
 };
 use crate::process::{GroupCommand, ProjectServers};
-use crate::recorder::{TraceRecorder, add_usage};
+use crate::recorder::TraceRecorder;
 use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::{TemplateValues, attachments_json, fill_text, message_json, user_message};
 use crate::target::{
@@ -197,7 +197,7 @@ impl CommandSession {
         ended?;
         let has_calls = telling.has_calls();
         telling.check_finish_reason(heard.finish_reason.as_deref(), has_calls)?;
-        telling.run_finished(&run_id, heard.usage, heard.finish_reason);
+        telling.run_finished(&run_id, heard.finish_reason);
         match program.late_output(LATE_OUTPUT_WAIT).await {
             Some(printed) => Err(printed_after_done(&printed).into()),
             None => Ok(()),
@@ -293,7 +293,7 @@ impl CommandSession {
                 return Err(telling.fail_run(message, None));
             }
         }
-        telling.run_finished(&run_id, None, None);
+        telling.run_finished(&run_id, None);
         Ok(())
     }
 
@@ -381,7 +381,6 @@ struct CommandTurn {
     announced: Vec<(Arc<str>, String)>,
     /// The last statement whether the agent waits for input.
     awaiting: Option<bool>,
-    usage: Option<Value>,
     finish_reason: Option<Arc<str>>,
 }
 
@@ -492,7 +491,7 @@ impl CommandTurn {
             }
             OutputLine::State(state) => telling.record_state(state),
             // Each request of the turn may have a line of its own.
-            OutputLine::Usage(usage) => self.usage = Some(add_usage(self.usage.take(), usage)),
+            OutputLine::Usage(usage) => telling.add_usage(usage),
             OutputLine::Error { message, code } => return Err(telling.fail_run(message, code)),
             OutputLine::Done { awaiting, hint, finish_reason } => {
                 if let Some(awaiting) = awaiting {

@@ -464,7 +464,8 @@ impl EmbeddedTurn<'_> {
             }
             Payload::TurnFailed(failed) if is_own => {
                 let error = failed.error.clone();
-                self.recorder.emit(AgentRunFailed { turn_id: self.id.clone(), error: error.clone() });
+                let turn_id = self.id.clone();
+                self.recorder.emit(AgentRunFailed { turn_id, error: error.clone(), usage: None });
                 return Err(TurnError::Run(error));
             }
             // Its tokens have the price of the model that answers.

@@ -13,7 +13,6 @@ use crate::connection::http::display_body;
 use crate::connection::lines::check_value_count;
 use crate::message::json_text::{read_json, read_piece};
 use crate::message::{FinishReason, ToolReply, parse_content_output};
-use crate::recorder::add_usage;
 use crate::target::{
     CallArguments, TurnRecorder, error_event_data, parse_error, parse_error_event, protocol_error,
 };
@@ -92,7 +91,6 @@ pub struct AwaitingRule {
 #[derive(Default)]
 pub(super) struct MappedResponse {
     pub(super) conversation_id: Option<Value>,
-    pub(super) usage: Option<Value>,
     pub(super) finish_reason: FinishReason,
     /// The message that is being received in pieces.
     open_message: Option<(String, TimeOffset)>,
@@ -437,7 +435,7 @@ impl ResponseMapping {
             .read_conversation_id(answer)
             .map(|id| heard.conversation_id = id.or(heard.conversation_id.take()));
         if let Some(usage) = self.read_usage(answer) {
-            heard.usage = Some(add_usage(heard.usage.take(), usage));
+            telling.add_usage(usage);
         }
         calls.and(awaiting).and(id)
     }

@@ -146,7 +146,7 @@ impl HttpSession {
         let finish_reason = std::mem::take(&mut heard.finish_reason).into_name();
         let has_calls = telling.has_calls();
         telling.check_finish_reason(finish_reason.as_deref(), has_calls)?;
-        telling.run_finished(&run_id, heard.usage.take(), finish_reason);
+        telling.run_finished(&run_id, finish_reason);
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use crate::connection::lines::check_value_count;
 use crate::connection::{OWN_API_ADVICE, TurnError, other_protocol_advice};
 use crate::message::json_text::{append_piece, joined, read_json, readable};
 use crate::message::{FinishReason, ToolReply, parse_content_output};
+use crate::recorder::reports_no_output;
 use crate::target::{CallArguments, TurnRecorder, protocol_error};
 
 /// Beginning of the message about a result that names no call.
@@ -145,9 +146,6 @@ pub(super) struct CompletionReply {
     /// Members of the message that the protocol does not define, and `reasoning_content`.
     pub(super) extra: Map<String, Value>,
     pub(super) calls: Vec<CompletionCall>,
-    pub(super) usage: Option<Value>,
-    /// Model that the completion names.
-    pub(super) model: Option<String>,
     pub(super) finish_reason: Option<Arc<str>>,
 }
 
@@ -346,6 +344,7 @@ impl CompletionReader {
         if let Ok(chunk) = serde_json::from_str(&readable(data)) {
             self.read_beside_error(chunk, data, "the event named `error`", telling);
         }
+        self.record_usage(telling);
         telling.run_failed(&error);
         TurnError::Run(error)
     }
@@ -368,6 +367,7 @@ impl CompletionReader {
         match chunk.error(data) {
             Some(error) => {
                 self.read_beside_error(chunk, data, what, telling);
+                self.record_usage(telling);
                 Err(run_failure(&error, telling))
             }
             None => self.read_parsed(chunk, data, what, telling),
@@ -382,6 +382,7 @@ impl CompletionReader {
         what: &str,
         telling: &mut TurnRecorder<'_>,
     ) {
+        self.read_usage(&chunk);
         if chunk.choices.is_some()
             && let Err(TurnError::Failed(failure)) = self.read_parsed(chunk, data, what, telling)
         {
@@ -398,10 +399,8 @@ impl CompletionReader {
         what: &str,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
-        let first = chunk.choices.iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
-        let in_choice = first.and_then(|choice| choice.usage.as_ref());
-        let usage = completion_usage(chunk.usage, chunk.x_groq.as_ref(), in_choice);
-        let is_signal = usage.is_some() || chunk.awaiting_input.is_some() || chunk.input_hint.is_some();
+        let has_usage = self.read_usage(&chunk);
+        let is_signal = has_usage || chunk.awaiting_input.is_some() || chunk.input_hint.is_some();
         if chunk.choices.is_none() && !is_signal {
             telling.record_note(format!("{what} has no `choices`; it is ignored: {}", excerpt(data, 200)));
             self.advice.get_or_insert(other_protocol_advice(data).unwrap_or(OWN_API_ADVICE));
@@ -413,8 +412,6 @@ impl CompletionReader {
         {
             return Err(protocol_error(format!("{what} {}", MisplacedCalls::PROBLEM)));
         }
-        // Usage is cumulative: the last chunk with figures counts.
-        self.usage = usage.or(self.usage.take());
         if let Some(Value::String(model)) = chunk.model {
             self.model = Some(model);
         }
@@ -453,6 +450,30 @@ impl CompletionReader {
             self.finish_reason.add(reason.map(Arc::from));
         }
         Ok(())
+    }
+
+    /// Reads the usage of a chunk and returns true if it has one. Usage is cumulative: the last chunk with figures counts.
+    fn read_usage(&mut self, chunk: &CompletionChunk) -> bool {
+        let first = chunk.choices.iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
+        let in_choice = first.and_then(|choice| choice.usage.as_ref());
+        let usage = completion_usage(chunk.usage.clone(), chunk.x_groq.as_ref(), in_choice);
+        let has_usage = usage.is_some();
+        self.usage = usage.or(self.usage.take());
+        has_usage
+    }
+
+    /// Records the usage of the reply, unless it counts no token of a reply that is not empty.
+    fn record_usage(&mut self, telling: &mut TurnRecorder<'_>) {
+        let Some(usage) = self.usage.take() else { return };
+        let is_empty = self.text.is_empty()
+            && self.earlier_texts.iter().all(|text| text.is_empty())
+            && self.calls.is_empty();
+        if !is_empty && reports_no_output(&usage) {
+            telling.record_note("the usage counts no token of the reply, so it is not known");
+            return;
+        }
+        let usage = telling.name_model(usage, self.model.as_deref());
+        telling.add_usage(usage);
     }
 
     fn read_message(
@@ -641,6 +662,7 @@ impl CompletionReader {
         telling.record_reasoning(std::mem::take(&mut self.reasoning));
         let ended = self.end_result(telling);
         self.end_message(telling);
+        self.record_usage(telling);
         let text = match &self.earlier_texts[..] {
             [text] => Arc::clone(text),
             texts => texts.join("\n").into(),
@@ -700,15 +722,7 @@ impl CompletionReader {
         }
         let finish_reason = self.finish_reason.into_name();
         telling.check_finish_reason(finish_reason.as_deref(), !calls.is_empty())?;
-        Ok(CompletionReply {
-            text,
-            has_content: self.has_content,
-            extra: self.extra,
-            calls,
-            usage: self.usage,
-            model: self.model,
-            finish_reason,
-        })
+        Ok(CompletionReply { text, has_content: self.has_content, extra: self.extra, calls, finish_reason })
     }
 }
 

@@ -195,17 +195,7 @@ impl ChatSession {
         }
         read?;
         let reply = reply?;
-        let is_empty = reply.text.is_empty() && reply.calls.is_empty();
-        let uncounted = |usage: &Value| !is_empty && crate::recorder::reports_no_output(usage);
-        let usage = match reply.usage.clone() {
-            Some(usage) if uncounted(&usage) => {
-                telling.record_note("the usage counts no token of the reply, so it is not known");
-                None
-            }
-            usage => usage,
-        };
-        let usage = usage.map(|usage| telling.name_model(usage, reply.model.as_deref()));
-        telling.run_finished(&run_id, usage, reply.finish_reason.clone());
+        telling.run_finished(&run_id, reply.finish_reason.clone());
         Ok(reply)
     }
 

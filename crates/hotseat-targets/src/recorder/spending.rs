@@ -131,17 +131,21 @@ impl SpendingMeter {
             }
             Payload::AgentRunFinished(run) => {
                 let known = self.reports.len();
-                for report in run.usage.iter().flat_map(UsageReport::parse_all) {
-                    match report {
-                        Some(report) => {
-                            self.reports.push(self.prices.totals(report, self.connector.as_ref()));
-                        }
-                        None => self.is_partial = true,
-                    }
-                }
+                run.usage.iter().for_each(|usage| self.add_reports(usage));
                 self.is_partial |= self.reports.len() == known;
             }
+            Payload::AgentRunFailed(run) => run.usage.iter().for_each(|usage| self.add_reports(usage)),
             _ => {}
+        }
+    }
+
+    /// Adds usage that the agent reported.
+    pub fn add_reports(&mut self, usage: &Value) {
+        for report in UsageReport::parse_all(usage) {
+            match report {
+                Some(report) => self.reports.push(self.prices.totals(report, self.connector.as_ref())),
+                None => self.is_partial = true,
+            }
         }
     }
 

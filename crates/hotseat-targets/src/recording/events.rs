@@ -232,6 +232,8 @@ recorded_events! {
         message: String = required Kind::Text,
         /// Short error code.
         code: Option<String> = optional Kind::Text,
+        /// Token usage until the failure.
+        usage: Option<Value> = optional Kind::Json,
     }
 }
 

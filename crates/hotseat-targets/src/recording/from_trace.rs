@@ -214,6 +214,7 @@ impl<'c> TurnBuilder<'c> {
             Payload::AgentRunFailed(failed) => RecordedEventKind::Error {
                 message: failed.error.message.clone(),
                 code: failed.error.code.clone(),
+                usage: failed.usage.clone(),
             },
             _ => return None,
         };
@@ -251,8 +252,13 @@ impl<'c> TurnBuilder<'c> {
             }
         };
         // In-process agents report the finish reason and the usage without an event.
-        let finished = |event: &RecordedEvent| matches!(event.kind, RecordedEventKind::Finished { .. });
-        let turn = Some(self.turn).filter(|_| !self.events.iter().any(finished));
+        let is_reported = |event: &RecordedEvent| {
+            matches!(
+                event.kind,
+                RecordedEventKind::Finished { .. } | RecordedEventKind::Error { usage: Some(_), .. }
+            )
+        };
+        let turn = Some(self.turn).filter(|_| !self.events.iter().any(is_reported));
         let finish_reason = turn.and_then(|turn| Some(turn.finish_reason.as_ref()?.to_string()));
         let usage = turn.and_then(|turn| Some(usage_report(turn.usage_totals.as_ref()?)));
         if (self.events.is_empty() || finish_reason.is_some() || usage.is_some()) && failed.is_none() {
@@ -336,10 +342,12 @@ fn mcp_event(payload: &Payload, known: &mut EmittedIds) -> Option<RecordedEventK
 /// Converts an error that did not end its turn to a note.
 fn to_note(event: RecordedEvent) -> RecordedEvent {
     let text = match &event.kind {
-        RecordedEventKind::Error { message, code: Some(code) } => {
+        RecordedEventKind::Error { message, code: Some(code), .. } => {
             format!("the agent reported an error: {message} ({code})")
         }
-        RecordedEventKind::Error { message, code: None } => format!("the agent reported an error: {message}"),
+        RecordedEventKind::Error { message, code: None, .. } => {
+            format!("the agent reported an error: {message}")
+        }
         _ => return event,
     };
     RecordedEvent { kind: RecordedEventKind::Note { text }, ..event }

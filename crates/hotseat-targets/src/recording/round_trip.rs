@@ -134,11 +134,11 @@ fn event() -> impl Strategy<Value = Payload> {
             }
             .into()
         ),
-        (prop::option::of(text()), text()).prop_map(move |said| AgentRunFailed {
-            turn_id: turn(),
-            error: error(said)
-        }
-        .into()),
+        (prop::option::of(text()), text(), prop::option::of(value())).prop_map(
+            move |(code, message, usage)| {
+                AgentRunFailed { turn_id: turn(), error: error((code, message)), usage }.into()
+            }
+        ),
     ]
 }
 

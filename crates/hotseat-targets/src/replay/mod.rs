@@ -384,9 +384,9 @@ impl TurnReplay<'_> {
                 finish_reason: finish_reason.as_deref().map(Arc::from),
             }
             .into(),
-            RecordedEventKind::Error { message, code } => {
+            RecordedEventKind::Error { message, code, usage } => {
                 let error = ErrorInfo { code: code.clone(), message: message.clone(), retriable: None };
-                self.recorder.emit(AgentRunFailed { turn_id, error: error.clone() });
+                self.recorder.emit(AgentRunFailed { turn_id, error: error.clone(), usage: usage.clone() });
                 return Err(TurnError::Run(error));
             }
         };

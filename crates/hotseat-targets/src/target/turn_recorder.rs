@@ -17,7 +17,7 @@ use super::turn_failures::protocol_error;
 use crate::connection::TurnError;
 use crate::message::json_text::{arguments_note, joined, unknown_arguments_note};
 use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply, unique_id};
-use crate::recorder::{StartTimes, TraceRecorder};
+use crate::recorder::{StartTimes, TraceRecorder, add_usage};
 
 /// Maximum number of members of a call that a message names.
 const MAX_SHOWN_MEMBERS: usize = 10;
@@ -43,6 +43,8 @@ pub(crate) struct TurnRecorder<'a> {
     /// Starts of messages that are recorded later than the calls after them, and of these calls.
     starts: StartTimes,
     recorded_notes: HashSet<String>,
+    /// Usage that the agent has reported since its last run ended.
+    usage: Option<Value>,
 }
 
 /// A message in the trace, which shares its text.
@@ -76,6 +78,7 @@ impl<'a> TurnRecorder<'a> {
             bare_call: None,
             starts: StartTimes::default(),
             recorded_notes: HashSet::new(),
+            usage: None,
         }
     }
 
@@ -107,18 +110,18 @@ impl<'a> TurnRecorder<'a> {
         self.recorder.emit(AgentRunStarted { turn_id, run_id: run_id.clone(), protocol_version: None });
     }
 
-    pub(crate) fn run_finished(
-        &mut self,
-        run_id: &Arc<str>,
-        usage: Option<Value>,
-        finish_reason: Option<Arc<str>>,
-    ) {
+    /// Adds a usage report to those of the current run.
+    pub(crate) fn add_usage(&mut self, usage: Value) {
+        self.usage = Some(add_usage(self.usage.take(), usage));
+    }
+
+    pub(crate) fn run_finished(&mut self, run_id: &Arc<str>, finish_reason: Option<Arc<str>>) {
         self.recorder.emit(AgentRunFinished {
             turn_id: self.turn_id.clone(),
             run_id: run_id.clone(),
             outcome: "success".into(),
             result: None,
-            usage,
+            usage: self.usage.take(),
             finish_reason,
         });
     }
@@ -183,7 +186,11 @@ impl<'a> TurnRecorder<'a> {
 
     /// Records an error reported by the agent.
     pub(crate) fn run_failed(&mut self, error: &ErrorInfo) {
-        self.recorder.emit(AgentRunFailed { turn_id: self.turn_id.clone(), error: error.clone() });
+        self.recorder.emit(AgentRunFailed {
+            turn_id: self.turn_id.clone(),
+            error: error.clone(),
+            usage: self.usage.take(),
+        });
     }
 
     /// Notes that something beside an error of the agent is invalid, so that it is not recorded.
@@ -386,6 +393,10 @@ impl<'a> TurnRecorder<'a> {
         ended: Result<(), TurnError>,
     ) -> (Vec<ConversationMessage>, Result<(), TurnError>) {
         let ended = ended.and_then(|()| Ok(self.check_answered()?));
+        // A run that neither finished nor failed, such as one that was too slow, has used its tokens all the same.
+        if let Some(usage) = self.usage.take() {
+            self.recorder.meter.add_reports(&usage);
+        }
         (self.messages.into_iter().map(RecordedMessage::into_history).collect(), ended)
     }
 }

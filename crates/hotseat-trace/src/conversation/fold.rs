@@ -10,10 +10,11 @@ use super::{
 };
 use crate::server_calls::{InjectedFault, ServerCall, join_server_calls};
 use crate::{
-    AgentRunFinished, AssistantMessage, AwaitingInput, Event, InterruptAnswered, InterruptRaised,
-    McpAnswerLost, McpArgumentsInvalid, McpFaultInjected, Millis, Origin, Payload, ReasoningMessage,
-    SimulationEnded, SimulationStarted, StateDelta, TimeOffset, ToolArguments, ToolInvocation, TopicGraph,
-    TopicReason, TopicStep, TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage, apply_patch,
+    AgentRunFailed, AgentRunFinished, AssistantMessage, AwaitingInput, Event, InterruptAnswered,
+    InterruptRaised, McpAnswerLost, McpArgumentsInvalid, McpFaultInjected, Millis, Origin, Payload,
+    ReasoningMessage, SimulationEnded, SimulationStarted, StateDelta, TimeOffset, ToolArguments,
+    ToolInvocation, TopicGraph, TopicReason, TopicStep, TopicsDeclared, TurnSpent, TurnStart, UsageTotals,
+    UserMessage, apply_patch,
 };
 
 impl TracedConversation {
@@ -83,9 +84,7 @@ impl TracedConversation {
                 self.update_turn(&p.turn_id, |turn| turn.model_faults.push(p.clone()))
             }
             Payload::AwaitingInput(p) => self.set_awaiting(p),
-            Payload::AgentRunFailed(p) => {
-                self.update_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
-            }
+            Payload::AgentRunFailed(p) => self.fail_run(p),
             Payload::InterruptRaised(p) => self.raise_interrupt(p),
             Payload::InterruptAnswered(p) => self.answer_interrupt(p),
             Payload::TopicsDeclared(p) => self.declare_topics(p),
@@ -246,6 +245,13 @@ impl TracedConversation {
             turn.run_outcome = Some(p.outcome.clone()).filter(|_| !is_usual);
             turn.result.clone_from(&p.result);
             turn.finish_reason.clone_from(&p.finish_reason);
+        });
+    }
+
+    fn fail_run(&mut self, p: &AgentRunFailed) {
+        self.update_turn(&p.turn_id, |turn| {
+            turn.reported_usage.extend(p.usage.clone());
+            turn.run_error = Some(p.error.clone());
         });
     }
 

@@ -57,6 +57,8 @@ members! {
         AgentRunFailed {
             /// Error of the run.
             error: ErrorInfo,
+            /// Usage of the run until its error, as reported by the agent.
+            usage?: Option<Value>,
         }
         /// `conversation.failed`, with the last turn
         ConversationFailed {

@@ -313,7 +313,7 @@ impl RunFold<'_> {
     fn run_failed(&mut self, e: wire::RunError) {
         self.settle();
         let error = ErrorInfo { code: e.code, message: e.message, retriable: None };
-        self.emit(AgentRunFailed { turn_id: self.turn_id(), error: error.clone() });
+        self.emit(AgentRunFailed { turn_id: self.turn_id(), error: error.clone(), usage: e.usage });
         self.failed.get_or_insert(error);
         self.open_runs.clear();
         self.progress = RunProgress::Ended;
@@ -345,7 +345,7 @@ impl RunFold<'_> {
     fn run_finished(&mut self, e: wire::RunFinished) -> Result<(), ProtocolViolation> {
         self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref());
         if let Some(ErrorInfo { code, message, .. }) = e.failure() {
-            self.run_failed(wire::RunError { message, code, ..Default::default() });
+            self.run_failed(wire::RunError { message, code, usage: e.usage, ..Default::default() });
             return Ok(());
         }
         let run_id = e.run_id.unwrap_or_default();
