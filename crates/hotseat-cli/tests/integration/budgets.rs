@@ -22,6 +22,7 @@ while read -r line; do
     *tenth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.1}}';;
     *costtext*) echo '{"type":"usage","usage":{"prompt_tokens":3,"completion_tokens":2,"model":"m-1","cost":"0.02"}}';;
     *costnegative*) echo '{"type":"usage","usage":{"prompt_tokens":3,"completion_tokens":2,"model":"m-1","total_cost":-1}}';;
+    *tiny*) echo '{"type":"usage","usage":{"total_tokens":9,"cost":0.000021}}';;
     *fifth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.2}}';;
     *counted*) echo '{"type":"usage","usage":{"prompt_tokens":1000,"completion_tokens":100}}';;
   esac
@@ -237,6 +238,16 @@ turns: [{ user: priced }]
     let spent: Vec<&Value> = events.iter().filter(|event| event["type"] == "turn.spent").collect();
     assert_eq!(spent.len(), 3);
     assert_eq!(spent[0]["payload"]["spent"]["totalTokens"], 1100);
+}
+
+/// The cost of an answer may be far below a cent; no output shows it as nothing.
+#[test]
+fn small_costs_are_shown() {
+    let project = project("name: a\nturns: [{ user: tiny }]\n");
+    let tested = project.test(&["-o", "one.json", "-o", "r.md"]);
+    assert!(tested.output.stdout.contains("Cost:      0.000021"), "{}", tested.output);
+    assert!(project.workspace.read("r.md").contains("0\\.000021"), "{}", project.workspace.read("r.md"));
+    project.hotseat(&["compare", "one.json", "one.json"]).assert_stdout(0, &["cost: 0.000021 → 0.000021"]);
 }
 
 #[test]

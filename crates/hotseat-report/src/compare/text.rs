@@ -8,7 +8,9 @@ use super::comparison::{ComparedCase, PassChange, PassRates, RunComparison};
 use super::divergence::{Divergence, DivergentStep, describe_differences};
 use super::figures::{ComparedFigure, FigureUnit};
 use super::significance::SignificantChange;
-use crate::reporters::{format_count, format_duration, format_percent, format_whole_percent, one_line, wrap};
+use crate::reporters::{
+    format_cost, format_count, format_duration, format_percent, format_whole_percent, one_line, wrap,
+};
 use hotseat_engine::cases::format_rate;
 
 /// Maximum number of rows of each section.
@@ -325,7 +327,7 @@ fn format_amount(unit: FigureUnit, value: f64) -> String {
         FigureUnit::Seconds => {
             format_duration(Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(Duration::MAX))
         }
-        FigureUnit::Money => format!("{value:.4}"),
+        FigureUnit::Money => format_cost(value, None),
         FigureUnit::Count if value >= 100.0 => format!("{value:.0}"),
         FigureUnit::Count => format!("{}", (value * 100.0).round() / 100.0),
     }

@@ -44,8 +44,8 @@ pub use recordings::RecordingsReporter;
 pub use reply::ReplyReporter;
 pub use saved_cases::SavedCasesReporter;
 pub use text::{
-    format_count, format_duration, format_percent, format_whole_percent, one_line, safe_lines, shell_word,
-    wrap,
+    format_cost, format_count, format_duration, format_percent, format_whole_percent, one_line, safe_lines,
+    shell_word, wrap,
 };
 pub use trace::TraceReporter;
 

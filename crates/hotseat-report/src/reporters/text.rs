@@ -66,11 +66,14 @@ pub fn format_percent(percent: f64) -> String {
     format!("{:.1}%", round_to_tenths(percent))
 }
 
-/// Formats a cost with its currency, if that is known: `0.0123 EUR`.
+/// Formats a cost with its currency, if that is known: `0.0123 EUR`. A small cost has two significant digits, since the price of
+/// a single answer may be far below a cent: `0.000021`.
 pub fn format_cost(cost: f64, currency: Option<&str>) -> String {
+    let leading_zeros = if cost > 0.0 { (-cost.log10()).ceil().clamp(0.0, 20.0) as usize } else { 0 };
+    let decimals = (leading_zeros + 1).max(4);
     match currency {
-        Some(currency) => format!("{cost:.4} {}", one_line(currency, 20)),
-        None => format!("{cost:.4}"),
+        Some(currency) => format!("{cost:.decimals$} {}", one_line(currency, 20)),
+        None => format!("{cost:.decimals$}"),
     }
 }
 
