@@ -251,6 +251,14 @@ fn lists_incomparable_cases() {
     folder.workspace.file("a.test.yaml", &case("pp"));
     write_report(&folder, "two.json", &[]);
     folder.hotseat(&["compare", "one.json", "two.json"]).assert_stdout(4, &["nothing could be compared"]);
+
+    let folder = project(&agent, "id: a\nturns: [{ user: o }]\n");
+    write_report(&folder, "one.json", &[]);
+    folder.workspace.file("a.test.yaml", "id: a\nturns: [{ user: oo }]\n");
+    write_report(&folder, "two.json", &[]);
+    folder
+        .hotseat(&["compare", "one.json", "two.json"])
+        .assert_stdout(4, &["`--other-inputs` compares them"]);
 }
 
 #[test]

@@ -52,6 +52,9 @@ pub(super) fn pair_cases<'a>(before: &'a ReportRun, after: &'a ReportRun) -> Cas
     CasePairs { removed: removed.collect(), pairs, added }
 }
 
+/// The reason that `--other-inputs` ignores.
+pub(super) const DIFFERENT_INPUTS: &str = "the user inputs or the agent context differ";
+
 /// Returns the reason why two cases with the same id cannot be compared, if any.
 pub(super) fn exclusion_reason(
     before: &ReportCase,
@@ -61,7 +64,7 @@ pub(super) fn exclusion_reason(
     match () {
         () if differ(&before.check_fingerprint, &after.check_fingerprint) => Some("different checks"),
         () if differ(&before.input_fingerprint, &after.input_fingerprint) && !other_inputs => {
-            Some("the user inputs or the agent context differ")
+            Some(DIFFERENT_INPUTS)
         }
         // Checks after a failed one are not judged, so a run may lack a judge of the other run.
         () if !before.judges.is_subset(&after.judges) && !after.judges.is_subset(&before.judges) => {

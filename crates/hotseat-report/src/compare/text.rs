@@ -7,6 +7,7 @@ use super::cases::{ReportAttempt, ReportCase};
 use super::comparison::{ComparedCase, PassChange, PassRates, RunComparison};
 use super::divergence::{Divergence, DivergentStep, describe_differences};
 use super::figures::{ComparedFigure, FigureUnit};
+use super::pairing::DIFFERENT_INPUTS;
 use super::significance::SignificantChange;
 use crate::reporters::{
     format_cost, format_count, format_duration, format_percent, format_whole_percent, one_line, wrap,
@@ -72,6 +73,9 @@ impl ComparisonWriter<'_> {
         for why in reasons {
             let cases = not_compared.iter().filter(|not| not.reason == why).map(|not| not.after.label());
             self.write_line("not compared: ", &format!("{why}: {}", list_names(cases)))?;
+            if why == DIFFERENT_INPUTS {
+                self.write_line("              ", "`--other-inputs` compares them nevertheless")?;
+            }
         }
         for note in notes {
             self.write_line("note: ", note)?;
