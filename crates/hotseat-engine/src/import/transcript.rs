@@ -361,10 +361,12 @@ fn expected_calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<
 struct TranscriptBuilder {
     before: Vec<Value>,
     turns: Vec<RecordedTurn>,
-    /// Calls without a result: id in the data, and unique id.
-    open: Vec<(String, String)>,
+    /// Unique ids of the calls without a result, by their id in the data.
+    open: HashMap<String, VecDeque<String>>,
     /// Ids of all calls.
     calls: HashSet<String>,
+    /// Last number used to make a repeated id unique.
+    id_counts: HashMap<String, usize>,
     /// Unique ids of the calls before the first user message.
     early_calls: HashSet<String>,
     omitted: OmittedParts,
@@ -390,7 +392,7 @@ impl TranscriptBuilder {
             mistakes.report(place, "this conversation has no user message with a reply");
         }
         let TranscriptBuilder { before, turns, omitted: mut left_out, open, .. } = self;
-        left_out.no_result = open.len();
+        left_out.no_result = open.values().map(VecDeque::len).sum();
         let (id, metadata) = (String::new(), Map::new());
         ConversationTranscript {
             id,
@@ -451,12 +453,11 @@ impl TranscriptBuilder {
                 }
             }
             MessageContent::Tool { id, content } => {
-                let Some(at) = self.open.iter().position(|(known, _)| *known == id) else {
+                let Some(id) = self.open.get_mut(&id).and_then(VecDeque::pop_front) else {
                     let message = format!("no earlier call has the id {id:?}, or it already has a result");
                     mistakes.report(place, message);
                     return;
                 };
-                let (_, id) = self.open.remove(at);
                 // A late result belongs to its call: no turn of the recording makes that.
                 let is_early = self.early_calls.contains(&id);
                 match self.turns.last_mut().filter(|_| !is_early) {
@@ -483,12 +484,12 @@ impl TranscriptBuilder {
     /// Returns an id that no other call of the conversation has. Some data restarts call ids in each turn.
     fn unique_call_id(&mut self, wanted: &str) -> String {
         let mut id = wanted.to_string();
-        let mut number = 1;
+        let number = self.id_counts.entry(id.clone()).or_insert(1);
         while id.is_empty() || !self.calls.insert(id.clone()) {
-            number += 1;
+            *number += 1;
             id = format!("{}#{number}", if wanted.is_empty() { "call" } else { wanted });
         }
-        self.open.push((wanted.to_string(), id.clone()));
+        self.open.entry(wanted.to_string()).or_default().push_back(id.clone());
         id
     }
 }
