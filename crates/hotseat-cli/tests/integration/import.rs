@@ -279,6 +279,22 @@ fn suite_can_target_another_agent() {
     assert_eq!((tested.count("passed"), tested.count("failed")), (1, 4));
 }
 
+/// The results of a call that cannot be read are no further mistakes.
+#[test]
+fn mistakes_of_calls_are_reported_once() {
+    let call = json!({"id": "c", "function": "pay", "args": {}});
+    let messages = json!([
+        {"role": "user", "content": "Pay."},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "paid"},
+        {"role": "assistant", "content": "Done."},
+    ]);
+    let project = Project::empty().file("a.json", &messages.to_string());
+    let output = run_import(&project, &["a.json", "-o", "out"]);
+    output.assert_stderr(2, &["this call has no tool name", "write it as `name`"]);
+    assert_eq!(output.stderr.matches("error:").count(), 1, "{output}");
+}
+
 #[test]
 fn reports_errors_with_location_and_writes_nothing() {
     for (text, place, words) in [
@@ -297,6 +313,7 @@ fn reports_errors_with_location_and_writes_nothing() {
             "1:30",
             "only text parts can be imported",
         ),
+        ("{\"role\": \"user\", \"content\": [{\"type\": \"text\"}]}", "1:30", "this text part has no `text`"),
         ("{\"role\": \"tool\", \"content\": \"x\"}", "1:1", "no `tool_call_id`"),
         (
             "{\"role\": \"tool\", \"tool_call_id\": \"c\", \"content\": \"x\"}",

@@ -106,6 +106,10 @@ fn text(content: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Opt
         let kind = member(part, "type").and_then(NodeView::text).unwrap_or("text");
         match (kind, member(part, "text").and_then(NodeView::text)) {
             ("text" | "input_text" | "output_text", Some(text)) => texts.push(text),
+            ("text" | "input_text" | "output_text", None) => {
+                mistakes.report(part.place(), "this text part has no `text`");
+                return None;
+            }
             _ => {
                 let help = "omit such conversations with `--skip-invalid`";
                 let wrong = Diagnostic::new("only text parts can be imported");
@@ -149,6 +153,11 @@ pub(super) fn call_arguments<'a>(
     arguments
 }
 
+/// True if a message has tool calls, whether they can be read or not.
+pub(super) fn has_calls(view: NodeView<'_>) -> bool {
+    member(view, "tool_calls").or_else(|| member(view, "function_call")).is_some()
+}
+
 /// Returns the tool calls of a message, with name and arguments in `function` or in the call itself.
 fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedToolCall>> {
     if let Some(old) = member(view, "function_call") {
@@ -164,7 +173,8 @@ fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedT
     for call in list {
         let of = member(call, "function").unwrap_or(call);
         let Some(tool) = member(of, "name").and_then(NodeView::text).filter(|name| !name.is_empty()) else {
-            mistakes.report(call.place(), "this call has no tool name");
+            let help = "write it as `name`, in the call or in its `function`";
+            mistakes.push(Diagnostic::new("this call has no tool name").at(call.place()).help(help));
             return None;
         };
         let arguments = match call_arguments(call, "call", mistakes).map(NodeView::json) {

@@ -9,7 +9,7 @@ use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeVie
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json as value};
 
-use super::message::{ImportedMessage, MessageContent, call_arguments, member};
+use super::message::{ImportedMessage, MessageContent, call_arguments, has_calls, member};
 use hotseat_targets::message::{ToolReply, parse_content_output};
 use hotseat_targets::recording::{
     AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
@@ -369,6 +369,8 @@ struct TranscriptBuilder {
     id_counts: HashMap<String, usize>,
     /// Unique ids of the calls before the first user message.
     early_calls: HashSet<String>,
+    /// True if a message with calls has a mistake: results may belong to these calls.
+    has_unread_calls: bool,
     omitted: OmittedParts,
 }
 
@@ -380,8 +382,9 @@ impl TranscriptBuilder {
         mistakes: &mut Diagnostics,
     ) -> ConversationTranscript {
         for view in messages {
-            if let Some(message) = ImportedMessage::read(view, mistakes) {
-                self.take(message, mistakes);
+            match ImportedMessage::read(view, mistakes) {
+                Some(message) => self.take(message, mistakes),
+                None => self.has_unread_calls |= has_calls(view),
             }
         }
         if self.turns.last().is_some_and(|turn| turn.events.is_empty()) {
@@ -454,6 +457,9 @@ impl TranscriptBuilder {
             }
             MessageContent::Tool { id, content } => {
                 let Some(id) = self.open.get_mut(&id).and_then(VecDeque::pop_front) else {
+                    if self.has_unread_calls {
+                        return;
+                    }
                     let message = format!("no earlier call has the id {id:?}, or it already has a result");
                     mistakes.report(place, message);
                     return;
