@@ -33,6 +33,7 @@ mod time;
 mod topic_visits;
 mod topics;
 mod trace;
+mod unique_ids;
 mod usage;
 mod verdict;
 mod verify;
@@ -65,6 +66,7 @@ pub use server_calls::{InjectedFault, ServerCall, canonical_arguments, is_report
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;
+pub use unique_ids::UniqueIds;
 pub use usage::{ReportedCost, UsageTotals};
 pub use verdict::{AttemptFailure, CheckVerdict, FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 pub use verify::*;

@@ -566,6 +566,34 @@ fn many_early_calls_are_compared_in_linear_time() {
     assert_eq!(cases[0]["assert"][0]["calls"], json!([{"name": "load", "arguments": {"id": -1}}]));
 }
 
+/// Each call costs the same, whether its id is that of others or its result comes last: pairs would take minutes.
+#[test]
+fn many_calls_of_one_id_and_results_in_another_order_are_imported() {
+    const CALLS: usize = 20_000;
+    let call =
+        |id: String| json!({"id": id, "type": "function", "function": {"name": "load", "arguments": "{}"}});
+    let result = |id: String| json!({"role": "tool", "tool_call_id": id, "content": "ok"});
+    let equal = (0..CALLS).map(|_| "c".to_string());
+    let others = (0..CALLS).map(|n| format!("call_{n}"));
+    let calls: Vec<Value> = equal.clone().chain(others.clone()).map(call).collect();
+    let mut messages = vec![
+        json!({"role": "user", "content": "hi"}),
+        json!({"role": "assistant", "content": null, "tool_calls": calls}),
+    ];
+    messages.extend(equal.chain(others.rev()).map(result));
+    let conversation = json!({"id": "many", "messages": messages, "expected_calls": []});
+    let project = Project::empty().file("many.json", &conversation.to_string());
+    let output = run_import(&project, &["many.json", "-o", "out"]);
+    output.assert_code(0);
+    assert!(!output.stdout.contains("result"), "{output}");
+    let recordings = std::fs::read_dir(project.workspace.path("out/recordings")).unwrap();
+    let recorded: String =
+        recordings.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    for id in [format!("c#{CALLS}"), "call_0".to_string()] {
+        assert_eq!(recorded.matches(&format!("\"{id}\"")).count(), 2, "{id}");
+    }
+}
+
 /// What the agent says and does before the first user message is history. What does not fit there is named.
 #[test]
 fn messages_before_the_first_user_message_become_history() {

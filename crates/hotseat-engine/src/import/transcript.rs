@@ -14,7 +14,7 @@ use hotseat_targets::message::{ToolReply, parse_content_output};
 use hotseat_targets::recording::{
     AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
 };
-use hotseat_trace::{Origin, canonical_text};
+use hotseat_trace::{Origin, UniqueIds, canonical_text};
 
 /// Keys of an object that may contain its messages.
 const MESSAGE_KEYS: [&str; 3] = ["messages", "conversation", "traj"];
@@ -115,13 +115,13 @@ pub(super) struct TranscriptReader<R> {
     number: usize,
     /// True if part of the file is not JSON or no whole conversation, so conversations may be missing.
     broken: bool,
-    /// Assigned ids, with the number of requests for each.
-    ids: HashMap<String, usize>,
+    /// Ids of the conversations so far.
+    ids: UniqueIds,
 }
 
 impl<R: BufRead> TranscriptReader<R> {
     pub(super) fn new(values: JsonStream<R>) -> Self {
-        TranscriptReader { values, next: None, number: 0, broken: false, ids: HashMap::new() }
+        TranscriptReader { values, next: None, number: 0, broken: false, ids: UniqueIds::default() }
     }
 
     /// Returns true if part of the file is not JSON or no whole conversation, so conversations may be missing.
@@ -147,17 +147,6 @@ impl<R: BufRead> TranscriptReader<R> {
                 Some(Err(mistakes))
             }
         }
-    }
-
-    /// Returns an id that no other conversation has.
-    fn unique_id(&mut self, wanted: String) -> String {
-        let mut id = wanted.clone();
-        while let Some(times) = self.ids.get_mut(&id) {
-            *times += 1;
-            id = format!("{wanted}-{times}");
-        }
-        self.ids.insert(id.clone(), 1);
-        id
     }
 }
 
@@ -198,10 +187,11 @@ impl<R: BufRead> Iterator for TranscriptReader<R> {
         };
         let Some(mut transcript) = read.filter(|_| mistakes.is_empty()) else { return Some(Err(mistakes)) };
         let given = std::mem::take(&mut transcript.id);
-        transcript.id = self.unique_id(match given.as_str() {
-            "" => format!("conversation-{}", self.number),
-            given => given.to_string(),
-        });
+        let wanted = match given.as_str() {
+            "" => &format!("conversation-{}", self.number),
+            given => given,
+        };
+        transcript.id = self.ids.assign(wanted, "-");
         if !given.is_empty() && transcript.id != given {
             transcript.replaced_id = Some(ReplacedId::Repeated { given });
         }
@@ -361,12 +351,10 @@ fn expected_calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<
 struct TranscriptBuilder {
     before: Vec<Value>,
     turns: Vec<RecordedTurn>,
-    /// Unique ids of the calls without a result, by their id in the data.
+    /// Unique ids of the calls without a result, by the id in the data.
     open: HashMap<String, VecDeque<String>>,
-    /// Ids of all calls.
-    calls: HashSet<String>,
-    /// Last number used to make a repeated id unique.
-    id_counts: HashMap<String, usize>,
+    /// Unique ids of all calls.
+    call_ids: UniqueIds,
     /// Unique ids of the calls before the first user message.
     early_calls: HashSet<String>,
     /// True if a message with calls has a mistake: results may belong to these calls.
@@ -489,12 +477,7 @@ impl TranscriptBuilder {
 
     /// Returns an id that no other call of the conversation has. Some data restarts call ids in each turn.
     fn unique_call_id(&mut self, wanted: &str) -> String {
-        let mut id = wanted.to_string();
-        let number = self.id_counts.entry(id.clone()).or_insert(1);
-        while id.is_empty() || !self.calls.insert(id.clone()) {
-            *number += 1;
-            id = format!("{}#{number}", if wanted.is_empty() { "call" } else { wanted });
-        }
+        let id = self.call_ids.assign(if wanted.is_empty() { "call" } else { wanted }, "#");
         self.open.entry(wanted.to_string()).or_default().push_back(id.clone());
         id
     }

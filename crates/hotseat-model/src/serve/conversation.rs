@@ -1,10 +1,11 @@
 //! A conversation with its served models.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use hotseat_trace::UniqueIds;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -183,7 +184,7 @@ struct ConversationMemory {
     /// Number of calls at each position.
     attempts: HashMap<CallPosition, u32>,
     /// Ids of tool calls so far.
-    tool_call_ids: HashSet<String>,
+    tool_call_ids: UniqueIds,
     /// Messages of responses that can be continued, oldest first.
     responses: VecDeque<StoredResponse>,
     /// Size of all stored responses.
@@ -232,14 +233,7 @@ impl ConversationState {
 
     /// Returns an id of a tool call that no earlier call of the conversation has.
     pub(super) fn unique_call_id(&self, id: &str) -> String {
-        let mut memory = self.memory();
-        let mut unique = id.to_owned();
-        let mut number = 2_u32;
-        while !memory.tool_call_ids.insert(unique.clone()) {
-            unique = format!("{id}_{number}");
-            number += 1;
-        }
-        unique
+        self.memory().tool_call_ids.assign(id, "_")
     }
 
     /// Prepends the messages of the response that a request continues.
