@@ -102,11 +102,65 @@ pub fn filled_text(value: &Value) -> String {
     }
 }
 
+/// A step of the path to a part of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathStep<'v> {
+    /// Member of an object.
+    Key(&'v str),
+    /// Entry of a list, from 0.
+    Index(usize),
+}
+
+/// Describes the first differences between two values with their paths, and returns the number of all. A part is `None` if its
+/// value has none. Names of members may be long, so the path of a difference is text only if `describe` makes one.
+pub fn first_differences<'v>(
+    before: &'v Value,
+    after: &'v Value,
+    most: usize,
+    describe: impl Fn(&[PathStep<'v>], Option<&'v Value>, Option<&'v Value>) -> String,
+) -> (Vec<String>, usize) {
+    let (mut described, mut count) = (Vec::new(), 0);
+    let mut found = |path: &[PathStep<'v>], before: Option<&'v Value>, after: Option<&'v Value>| {
+        if count < most {
+            described.push(describe(path, before, after));
+        }
+        count += 1;
+    };
+    visit_differences(&mut Vec::new(), Some(before), Some(after), &mut found);
+    (described, count)
+}
+
+fn visit_differences<'v>(
+    path: &mut Vec<PathStep<'v>>,
+    before: Option<&'v Value>,
+    after: Option<&'v Value>,
+    found: &mut impl FnMut(&[PathStep<'v>], Option<&'v Value>, Option<&'v Value>),
+) {
+    match (before, after) {
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            let added = after.keys().filter(|key| !before.contains_key(*key));
+            for key in before.keys().chain(added) {
+                path.push(PathStep::Key(key));
+                visit_differences(path, before.get(key), after.get(key), found);
+                path.pop();
+            }
+        }
+        (Some(Value::Array(before)), Some(Value::Array(after))) => {
+            for index in 0..before.len().max(after.len()) {
+                path.push(PathStep::Index(index));
+                visit_differences(path, before.get(index), after.get(index), found);
+                path.pop();
+            }
+        }
+        (Some(before), Some(after)) if json_equal(before, after) => {}
+        _ => found(path, before, after),
+    }
+}
+
 /// Returns the changes from `recorded` to `now`, one line each, with a JSON Pointer.
 pub fn changes(recorded: &Value, now: &Value) -> Vec<String> {
-    let mut changes = all_changes(recorded, now);
-    let more = changes.len().saturating_sub(MAX_CHANGES);
-    changes.truncate(MAX_CHANGES);
+    let (mut changes, count) = first_differences(recorded, now, MAX_CHANGES, describe_change);
+    let more = count - changes.len();
     if more > 0 {
         changes.push(format!("and {more} more"));
     }
@@ -130,60 +184,33 @@ pub fn nearest_request(
     now: &Value,
 ) -> Option<(usize, Option<String>)> {
     let compared = recorded.map(|recorded| {
-        let changes = all_changes(&recorded.request, now);
-        ((changes.len(), recorded.is_used), recorded.index, changes.into_iter().next())
+        let (first, count) = first_differences(&recorded.request, now, 1, describe_change);
+        ((count, recorded.is_used), recorded.index, first.into_iter().next())
     });
     let (_, index, change) = compared.min_by_key(|(rank, ..)| *rank)?;
     Some((index, change))
 }
 
-fn all_changes(recorded: &Value, now: &Value) -> Vec<String> {
-    let mut changes = Vec::new();
-    compare("", recorded, now, &mut changes);
-    changes
+fn describe_change(path: &[PathStep<'_>], recorded: Option<&Value>, now: Option<&Value>) -> String {
+    let common = match (recorded, now) {
+        (Some(Value::String(old)), Some(Value::String(new))) => {
+            old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count()
+        }
+        _ => 0,
+    };
+    let text = |value| format_value(value, common);
+    let old = recorded.map_or_else(|| "not recorded".to_string(), |old| format!("recorded {}", text(old)));
+    let new = now.map_or_else(|| "missing".to_string(), text);
+    format!("{}: {old}, now {new}", json_pointer(path))
 }
 
-fn compare(path: &str, recorded: &Value, now: &Value, changes: &mut Vec<String>) {
-    match (recorded, now) {
-        (Value::Object(old), Value::Object(new)) => {
-            for (key, value) in old {
-                compare_member(&join(path, key), Some(value), new.get(key), changes);
-            }
-            for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
-                compare_member(&join(path, key), None, Some(value), changes);
-            }
-        }
-        (Value::Array(old), Value::Array(new)) => {
-            for index in 0..old.len().max(new.len()) {
-                compare_member(&format!("{path}/{index}"), old.get(index), new.get(index), changes);
-            }
-        }
-        (Value::String(old), Value::String(new)) if old != new => {
-            let common = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
-            let (old, new) = (format_value(recorded, common), format_value(now, common));
-            changes.push(format!("{path}: recorded {old}, now {new}"));
-        }
-        (Value::Number(old), Value::Number(new)) if numbers_equal(old, new) => {}
-        _ if recorded == now => {}
-        _ => {
-            let (old, new) = (format_value(recorded, 0), format_value(now, 0));
-            changes.push(format!("{path}: recorded {old}, now {new}"));
-        }
-    }
-}
-
-fn compare_member(path: &str, recorded: Option<&Value>, now: Option<&Value>, changes: &mut Vec<String>) {
-    match (recorded, now) {
-        (Some(recorded), Some(now)) => compare(path, recorded, now, changes),
-        (Some(old), None) => changes.push(format!("{path}: recorded {}, now missing", format_value(old, 0))),
-        (None, Some(new)) => changes.push(format!("{path}: not recorded, now {}", format_value(new, 0))),
-        (None, None) => {}
-    }
-}
-
-/// Appends a key to a JSON Pointer.
-fn join(path: &str, key: &str) -> String {
-    format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
+/// Writes a path as a JSON Pointer.
+fn json_pointer(path: &[PathStep<'_>]) -> String {
+    let step = |step: &PathStep<'_>| match step {
+        PathStep::Key(key) => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        PathStep::Index(index) => format!("/{index}"),
+    };
+    path.iter().map(step).collect()
 }
 
 /// Formats a value in one line; a long text is cut around the character index `at`.
@@ -230,5 +257,22 @@ mod tests {
             assert_eq!(json_equal(&b, &a), expected, "{b} and {a}");
             assert_eq!(canonical_text(&a) == canonical_text(&b), expected, "{a} and {b}");
         }
+    }
+
+    /// A path for each of these differences would take 20 GB.
+    #[test]
+    fn long_names_take_memory_for_the_described_differences_only() {
+        let key = "k".repeat(1_000_000);
+        let value = |entry: usize| json!({(key.as_str()): vec![entry; 20_000]});
+        let (recorded, now) = (value(0), value(1));
+        let (first, count) = first_differences(&recorded, &now, 2, |path, _, _| format!("{:?}", path[1]));
+        assert_eq!((first, count), (vec!["Index(0)".to_string(), "Index(1)".to_string()], 20_000));
+        assert_eq!(changes(&recorded, &now).last().map(String::as_str), Some("and 19988 more"));
+        let recorded = [recorded, json!({"other": 1})].into_iter().enumerate();
+        let recorded = recorded.map(|(index, request)| RecordedRequest { index, request, is_used: false });
+        let nearest = nearest_request(recorded, &now);
+        assert!(
+            matches!(nearest, Some((1, Some(change))) if change.contains("/other: recorded 1, now missing"))
+        );
     }
 }

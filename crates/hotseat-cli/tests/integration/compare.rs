@@ -65,6 +65,23 @@ fn skipped_attempts_count_as_in_the_run() {
     assert_eq!((&rate["after"]["passed"], &rate["claim"]), (&json!(8), &json!("worse")), "{rate:#}");
 }
 
+/// A path for each difference would take 20 GB.
+#[test]
+fn many_differences_below_a_long_name_are_compared() {
+    let asked = AtomicUsize::new(0);
+    let agent = FakeAgent::with_run(move |run, _| {
+        let number = asked.fetch_add(1, Ordering::Relaxed);
+        let arguments = json!({("k".repeat(1_000_000)): vec![number; 20_000]});
+        run.tool("c1", "book", &arguments, Some(json!(true))).text(["yes", "no"][number]).finished()
+    });
+    let suite = "name: a\nturns: [{ user: book, assert: { text: { must_match: yes } } }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    write_report(&project, "before.json", &[]);
+    write_report(&project, "after.json", &[]);
+    let output = project.hotseat(&["compare", "before.json", "after.json"]);
+    output.assert_stdout(0, &["book with different arguments: kkk"]);
+}
+
 #[test]
 fn detects_a_regression() {
     let agent = letter_agent();

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::cases::{ReportAttempt, ReportCall, ReportTurn};
 use hotseat_checks::read_json;
-use hotseat_trace::json_equal;
+use hotseat_trace::{PathStep, first_differences, json_equal};
 
 /// First difference between two conversations.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,37 +103,28 @@ fn same_text(one: Option<&str>, other: Option<&str>) -> bool {
 
 /// Lists up to `most` differences of two values: `flights[0].date: "2024-05-20" → "2024-05-21"`.
 pub fn describe_differences(before: &Value, after: &Value, most: usize) -> Vec<String> {
-    let mut all = Vec::new();
-    collect_differences(String::new(), Some(before), Some(after), &mut all);
-    let more = all.len().saturating_sub(most);
-    all.truncate(most);
+    let (mut all, count) = first_differences(before, after, most, |path, before, after| {
+        let shown = |value: Option<&Value>| value.map_or_else(|| "nothing".to_string(), Value::to_string);
+        format!("{}: {} → {}", dotted_path(path), shown(before), shown(after))
+    });
+    let more = count - all.len();
     if more > 0 {
         all.push(format!("and {more} more"));
     }
     all
 }
 
-fn collect_differences(path: String, before: Option<&Value>, after: Option<&Value>, all: &mut Vec<String>) {
-    match (before, after) {
-        (Some(before), Some(after)) if json_equal(before, after) => {}
-        (Some(Value::Object(before)), Some(Value::Object(after))) => {
-            let inner = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
-            let added = after.keys().filter(|key| !before.contains_key(*key));
-            for key in before.keys().chain(added) {
-                collect_differences(inner(key), before.get(key), after.get(key), all);
-            }
-        }
-        (Some(Value::Array(before)), Some(Value::Array(after))) => {
-            for at in 0..before.len().max(after.len()) {
-                collect_differences(format!("{path}[{at}]"), before.get(at), after.get(at), all);
-            }
-        }
-        (before, after) => {
-            let shown = |value: Option<&Value>| value.map_or_else(|| "nothing".to_string(), Value::to_string);
-            let path = if path.is_empty() { "arguments" } else { &path };
-            all.push(format!("{path}: {} → {}", shown(before), shown(after)));
+/// Writes a path within arguments: `flights[0].date`.
+fn dotted_path(path: &[PathStep<'_>]) -> String {
+    let mut text = String::new();
+    for step in path {
+        match step {
+            PathStep::Key(key) if text.is_empty() => text.push_str(key),
+            PathStep::Key(key) => text.extend([".", key]),
+            PathStep::Index(index) => text.push_str(&format!("[{index}]")),
         }
     }
+    if text.is_empty() { "arguments".to_string() } else { text }
 }
 
 #[cfg(test)]
