@@ -39,6 +39,19 @@ fn env_file_sets_variables_and_is_redacted() {
     project.hotseat(&["test", "--no-env-file"]).assert_stderr(2, &["AGENT_URL"]);
 }
 
+/// The search for a secret that repeats itself is prepared in linear time: by the square, it took hours.
+#[test]
+fn long_secrets_that_repeat_themselves_are_redacted() {
+    let secret = "ab".repeat(20_000) + "c";
+    let agent = FakeAgent::with_run({
+        let secret = secret.clone();
+        move |run, _| run.text(&format!("It is {secret}.")).finished()
+    });
+    let project = Project::with_agent(&agent).file(".env", &format!("KEY={secret}\n")).suite("a", suite());
+    let run = project.test(&[]);
+    assert!(run.report.to_string().contains("It is [redacted:ENV.KEY]."), "{}", run.report);
+}
+
 /// Files and folders of a run, without those that the test writes.
 fn written_texts(project: &Project, files: &[&str]) -> Vec<(String, Vec<u8>)> {
     let read = |file: &&str| {

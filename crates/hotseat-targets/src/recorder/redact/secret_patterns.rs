@@ -5,7 +5,7 @@ use std::fmt;
 use std::iter;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
@@ -69,8 +69,12 @@ impl SecretPatterns {
             values.insert(mark, value);
         }
         let longest = patterns.iter().map(Vec::len).max()?;
-        let automaton =
-            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns).ok()?;
+        // The time to build a deterministic automaton grows with the square of a secret that repeats itself.
+        let automaton = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&patterns)
+            .ok()?;
         Some(SecretPatterns { automaton, patterns, marks, values, longest })
     }
 
