@@ -54,12 +54,12 @@ impl EvidenceText {
             left_out.extend(shortening_note(shortened, most));
             lines = self::render_lines(&entries);
         }
-        let mut dropped = 0;
-        while line_length(&lines[dropped..]) > limit
-            && entries.get(dropped).is_some_and(|entry| entry.turn < shown.first_judged)
-        {
+        let (mut dropped, mut length) = (0, line_length(&lines));
+        while length > limit && entries.get(dropped).is_some_and(|entry| entry.turn < shown.first_judged) {
             let turn = entries[dropped].turn;
-            dropped += entries[dropped..].iter().take_while(|entry| entry.turn == turn).count();
+            let of_turn = entries[dropped..].iter().take_while(|entry| entry.turn == turn).count();
+            length -= line_length(&lines[dropped..dropped + of_turn]);
+            dropped += of_turn;
         }
         let mut shown_lines = lines.split_off(dropped);
         if let Some(last) = dropped.checked_sub(1).map(|last| entries[last].turn) {
@@ -412,6 +412,17 @@ mod tests {
         assert_eq!(short["criteria"], "c");
         let mut much = json!({"criteria": "c".repeat(2_000)}).as_object().unwrap().clone();
         assert!(truncate.fit_message(&mut much).is_err());
+    }
+
+    /// The length of what is left is known after each turn: counted anew, it would take minutes.
+    #[test]
+    fn thousands_of_turns_are_omitted_quickly() {
+        const TURNS: usize = 20_000;
+        let long = "x".repeat(500);
+        let evidence = shown(&conversation(&vec![long.as_str(); TURNS]), TURNS, 2_000);
+        let (_, lines) = split_fence(&evidence);
+        assert_eq!(lines[0]["left_out"], "turns 1 to 19999, because of the size limit");
+        assert_eq!(lines.len(), 2);
     }
 
     #[test]
