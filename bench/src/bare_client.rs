@@ -105,8 +105,6 @@ pub async fn run_all(url: &str, workload: Workload) -> Result<(), BenchError> {
                 if case >= workload.cases {
                     return Ok::<(), BenchError>(());
                 }
-                // As Hotseat does.
-                let clients = clients.with_own_connections();
                 run_conversation(&clients, &url, case, workload.turns).await?;
             }
         });

@@ -419,7 +419,7 @@ mod tests {
     fn thousands_of_turns_are_omitted_quickly() {
         const TURNS: usize = 20_000;
         let long = "x".repeat(500);
-        let evidence = shown(&conversation(&vec![long.as_str(); TURNS]), TURNS, 2_000);
+        let evidence = shown(&conversation(&vec![long.as_str(); TURNS]), TURNS, 400);
         let (_, lines) = split_fence(&evidence);
         assert_eq!(lines[0]["left_out"], "turns 1 to 19999, because of the size limit");
         assert_eq!(lines.len(), 2);
