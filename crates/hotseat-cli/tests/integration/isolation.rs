@@ -72,17 +72,6 @@ fn slow_check_does_not_slow_other_agents() {
     }
 }
 
-/// An agent may close a connection after an answer, and then a request of another conversation there would get none.
-#[test]
-fn conversations_share_no_connection() {
-    let agent = echo_agent();
-    let case = |name| format!("name: {name}\nturns: [{{ user: one }}, {{ user: two }}]\n");
-    let suite = [case("a"), case("b")].join("---\n");
-    Project::with_agent(&agent).suite("a", &suite).test(&["--parallel", "1"]).assert_all_passed();
-    let connections: Vec<usize> = agent.requests().iter().map(|request| request.connection).collect();
-    assert_eq!(connections, [0, 0, 1, 1]);
-}
-
 #[test]
 fn turn_times_out_during_flood() {
     let hostile = FakeAgent::start(endless_reply);

@@ -1,7 +1,6 @@
 //! HTTP requests with streamed responses.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,17 +32,11 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Sends requests to agents. All connections belong to the reader thread, which timestamps received data.
 #[derive(Debug, Default)]
 pub struct HttpClient {
-    reader: Arc<ReaderThread>,
+    reader: ReaderThread,
     clients: HttpClients,
 }
 
 impl HttpClient {
-    /// Returns a client for one conversation, on the same thread. It shares no connection with others, because a request gets no
-    /// answer if the agent closes a connection after the answer to another conversation.
-    pub fn for_conversation(&self) -> HttpClient {
-        HttpClient { reader: self.reader.clone(), clients: self.clients.with_own_connections() }
-    }
-
     pub(crate) fn reader(&self) -> &ReaderThread {
         &self.reader
     }
