@@ -28,6 +28,7 @@ pub struct HttpClients {
     connect_timeout: Duration,
     uses_proxies: bool,
     names_program: bool,
+    settings: Arc<OnceLock<Arc<ConnectSettings>>>,
     pool: OnceLock<Arc<ConnectionPool>>,
 }
 
@@ -37,6 +38,7 @@ impl Default for HttpClients {
             connect_timeout: CONNECT_TIMEOUT,
             uses_proxies: true,
             names_program: true,
+            settings: Arc::default(),
             pool: OnceLock::new(),
         }
     }
@@ -58,6 +60,11 @@ impl HttpClients {
         HttpClients { names_program: false, ..self }
     }
 
+    /// Returns clients with the same settings and connections of their own.
+    pub fn with_own_connections(&self) -> Self {
+        HttpClients { settings: self.settings.clone(), pool: OnceLock::new(), ..*self }
+    }
+
     /// Returns a request. Servers on this machine are reached without the proxies of the environment. Fails if the server
     /// needs encryption, and there are no certificates, or this build has no encryption.
     pub fn request(&self, method: Method, url: &Url) -> Result<OutgoingRequest, ClientError> {
@@ -70,15 +77,19 @@ impl HttpClients {
         Ok(OutgoingRequest::new(pool.clone(), method, url))
     }
 
-    fn create_pool(&self) -> ConnectionPool {
+    fn create_settings(&self) -> ConnectSettings {
         let program = HeaderValue::from_static(concat!("hotseat/", env!("CARGO_PKG_VERSION")));
-        let settings = Arc::new(ConnectSettings {
+        ConnectSettings {
             timeout: self.connect_timeout,
             proxies: self.uses_proxies.then(Matcher::from_env),
             user_agent: self.names_program.then_some(program),
             #[cfg(feature = "tls")]
             tls: crate::tls::TlsSettings::default(),
-        });
+        }
+    }
+
+    fn create_pool(&self) -> ConnectionPool {
+        let settings = self.settings.get_or_init(|| Arc::new(self.create_settings())).clone();
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)

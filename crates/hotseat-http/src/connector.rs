@@ -187,9 +187,9 @@ fn is_elapsed(error: &(dyn Error + 'static)) -> bool {
 pub(crate) struct ConnectionUse(Arc<AtomicBool>);
 
 impl ConnectionUse {
-    /// Records that the connection has carried a response.
-    pub fn mark(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// Records that the connection has carried a response, and returns true if it had carried one before.
+    pub fn mark(&self) -> bool {
+        self.0.swap(true, Ordering::Relaxed)
     }
 
     pub fn is_marked(&self) -> bool {

@@ -98,10 +98,9 @@ impl OutgoingRequest {
             {
                 return Err(HttpRequestError::Refused { proxy: proxy.uri().clone() });
             }
-            if let Some(connection) = response.extensions().get::<ConnectionUse>() {
-                connection.mark();
-            }
-            Ok(IncomingResponse(response))
+            let connection = response.extensions().get::<ConnectionUse>();
+            let is_further = connection.is_some_and(ConnectionUse::mark);
+            Ok(IncomingResponse { response, is_further })
         }
     }
 
@@ -149,32 +148,40 @@ fn basic_credentials(url: &Url) -> Option<HeaderValue> {
 
 /// A response whose body is still arriving. Dropping it closes the connection, unless it is complete.
 #[derive(Debug)]
-pub struct IncomingResponse(Response<Incoming>);
+pub struct IncomingResponse {
+    response: Response<Incoming>,
+    is_further: bool,
+}
 
 impl IncomingResponse {
+    /// True if its connection carried another response before.
+    pub fn is_further(&self) -> bool {
+        self.is_further
+    }
+
     /// Returns the status.
     pub fn status(&self) -> StatusCode {
-        self.0.status()
+        self.response.status()
     }
 
     /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
-        self.0.headers()
+        self.response.headers()
     }
 
     /// Returns the headers, to take them.
     pub fn headers_mut(&mut self) -> &mut HeaderMap {
-        self.0.headers_mut()
+        self.response.headers_mut()
     }
 
     /// Returns the size of the rest of the body in bytes, if it is known.
     pub fn content_length(&self) -> Option<u64> {
-        self.0.body().size_hint().exact()
+        self.response.body().size_hint().exact()
     }
 
     /// Returns the next bytes of the body; `None` at its end. Cancel-safe. Fails if the response breaks off.
     pub async fn next_bytes(&mut self) -> Result<Option<Bytes>, HttpRequestError> {
-        while let Some(frame) = self.0.body_mut().frame().await {
+        while let Some(frame) = self.response.body_mut().frame().await {
             // Trailers are not read.
             if let Ok(bytes) = frame.map_err(HttpRequestError::Body)?.into_data() {
                 return Ok(Some(bytes));
@@ -185,7 +192,7 @@ impl IncomingResponse {
 
     /// Returns the body as a stream of pieces.
     pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, HttpRequestError>> + Send {
-        BodyDataStream::new(self.0.into_body().map_err(HttpRequestError::Body))
+        BodyDataStream::new(self.response.into_body().map_err(HttpRequestError::Body))
     }
 }
 

@@ -211,11 +211,13 @@ impl From<io::Error> for StepOutcome {
 impl FakeServer {
     async fn accept(self, listener: TcpListener) {
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
+        let mut accepted = 0;
         loop {
             if let Ok((stream, _)) = listener.accept().await
                 && let Ok(connection) = HttpConnection::new(stream)
             {
-                tokio::spawn(self.clone().serve(connection));
+                tokio::spawn(self.clone().serve(connection, accepted));
+                accepted += 1;
             } else {
                 // The client has left, or file descriptors ran out; both are temporary.
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -223,8 +225,8 @@ impl FakeServer {
         }
     }
 
-    /// Answers the requests of a connection until it ends.
-    async fn serve(self, mut connection: HttpConnection) {
+    /// Answers the requests of a connection with this index until it ends.
+    async fn serve(self, mut connection: HttpConnection, index: usize) {
         loop {
             let incoming = match connection.read_request().await {
                 Ok(incoming) => incoming,
@@ -241,7 +243,7 @@ impl FakeServer {
             let head_only = incoming.method == "HEAD";
 
             let mut in_flight = InFlightGuard::begin(&self.shared);
-            let request = self.record(incoming);
+            let request = self.record(incoming, index);
             let reply = self.answer(&request);
             let framing = if knows_chunks { reply.framing } else { BodyFraming::UntilClose };
             let has_body = !head_only && reply.status >= 200 && !matches!(reply.status, 204 | 304);
@@ -265,10 +267,10 @@ impl FakeServer {
         }
     }
 
-    fn record(&self, incoming: IncomingRequest) -> FakeRequest {
+    fn record(&self, incoming: IncomingRequest, connection: usize) -> FakeRequest {
         let IncomingRequest { method, path, headers, body, keep_alive: _, knows_chunks: _ } = incoming;
         let arrived = Instant::now();
-        let mut request = FakeRequest { index: 0, method, path, headers, body, arrived };
+        let mut request = FakeRequest { index: 0, connection, method, path, headers, body, arrived };
         self.shared.seen.change(|seen| {
             request.index = seen.arrived;
             seen.arrived += 1;

@@ -10,6 +10,8 @@ use serde_json::Value;
 pub struct FakeRequest {
     /// Index in order of arrival, from 0.
     pub index: usize,
+    /// Index of its connection in order of acceptance, from 0.
+    pub connection: usize,
     /// `GET`, `POST`, …
     pub method: String,
     /// Path and query, unchanged.

@@ -1,4 +1,5 @@
 //! Isolation: a flooding agent does not affect concurrent conversations.
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread;
@@ -8,6 +9,7 @@ use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ReplyStep};
 use serde_json::{Value, json};
 
+use crate::common::http_agents::http_target;
 use crate::common::{Lifeline, Project, TEST_TIMEOUT, TestRun, echo_agent};
 
 /// A project with a hostile agent and a good one, whose cases start later.
@@ -70,6 +72,38 @@ fn slow_check_does_not_slow_other_agents() {
     for result in results_of_agent(&tested, "hostile") {
         assert_eq!(result["failure"]["kind"], "assertion", "{result:#}");
     }
+}
+
+/// An agent may close a connection after an answer without saying so, and a further request there gets no answer.
+#[test]
+fn agents_that_close_connections_fail_no_other_conversation() {
+    let body = r#"{"reply": "Hi."}"#;
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    let agent = FakeAgent::start(move |_: &FakeRequest| FakeReply {
+        before: vec![
+            ReplyStep::Bytes(answer.clone().into()),
+            ReplyStep::Pause(Duration::from_millis(3)),
+            ReplyStep::Cut,
+        ],
+        ..FakeReply::status(200)
+    });
+    let tested = Project::with_config(&http_target(&agent, "")).suite("a", &suite("case", 200, "")).test(&[]);
+    tested.assert_all_passed();
+}
+
+/// Once an agent has answered a further request on a connection, conversations share connections.
+#[test]
+fn conversations_share_connections_to_agents_that_keep_them() {
+    const CASES: usize = 40;
+    let agent = echo_agent();
+    let case = |number: usize| format!("name: case-{number}\nturns: [{{ user: one }}, {{ user: two }}]\n");
+    let suite = (0..CASES).map(case).collect::<Vec<_>>().join("---\n");
+    Project::with_agent(&agent).suite("a", &suite).test(&["--parallel", "1"]).assert_all_passed();
+    let connections: BTreeSet<usize> = agent.requests().iter().map(|request| request.connection).collect();
+    assert!(connections.len() < CASES / 2, "{connections:?}");
 }
 
 #[test]

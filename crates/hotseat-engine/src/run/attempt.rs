@@ -119,6 +119,7 @@ async fn run_case_conversation(
             let speaks =
                 outside.project.call_settings().connector.clone().or_else(|| target.summary().connector);
             let mut env = outside.target_env.clone();
+            env.http = Arc::new(env.http.for_conversation());
             if let Some(mcp) = &mcp {
                 let bridge = mcp.conversation().map(McpConversation::bridge_address);
                 let bridge = bridge.map(|address| (BRIDGE_VARIABLE.to_string(), address));

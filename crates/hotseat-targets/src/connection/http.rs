@@ -1,11 +1,12 @@
 //! HTTP requests with streamed responses.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hotseat_document::excerpt;
-use hotseat_http::{ClientError, HttpClients, HttpRequestError, OutgoingRequest, root_cause};
+use hotseat_http::{ClientError, HttpRequestError, OutgoingRequest, root_cause};
 use hotseat_trace::{AttemptFailure, FailureKind};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use http::{Method, StatusCode};
@@ -16,6 +17,7 @@ use url::Url;
 pub use crate::connection::arrivals::ReadError;
 pub use crate::connection::arrivals::ReaderError;
 use crate::connection::arrivals::{ArrivalReceiver, ReaderThread, arrival_channel};
+use crate::connection::shared_connections::{OwnConnections, SharedConnections};
 use crate::connection::{TurnError, TurnLimits, refused_completion_advice};
 
 /// Maximum number of bytes read from the body of an error.
@@ -32,11 +34,19 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Sends requests to agents. All connections belong to the reader thread, which timestamps received data.
 #[derive(Debug, Default)]
 pub struct HttpClient {
-    reader: ReaderThread,
-    clients: HttpClients,
+    reader: Arc<ReaderThread>,
+    connections: Arc<SharedConnections>,
+    /// Connections of a conversation.
+    own: Option<OwnConnections>,
 }
 
 impl HttpClient {
+    /// Returns a client for one conversation, on the same thread.
+    pub fn for_conversation(&self) -> HttpClient {
+        let (reader, connections) = (self.reader.clone(), self.connections.clone());
+        HttpClient { reader, own: Some(OwnConnections::new(connections.clone())), connections }
+    }
+
     pub(crate) fn reader(&self) -> &ReaderThread {
         &self.reader
     }
@@ -65,10 +75,18 @@ impl HttpClient {
         limits: TurnLimits<'_>,
     ) -> Result<HttpResponse, ExchangeError> {
         let HttpRequest { method, url, headers, body, peer: _ } = outgoing;
-        let request = self.clients.request(method, url)?.headers(headers).body(body.unwrap_or_default());
+        let own = self.own.as_ref();
+        let clients = own.map_or_else(|| self.connections.clients().clone(), |own| own.clients_for(url));
+        let request = clients.request(method, url)?.headers(headers).body(body.unwrap_or_default());
         let until = limits.deadline.min(Instant::now() + limits.idle);
         let head = self.start_request(request)?;
-        match timeout_at(until, head).await {
+        let answered = timeout_at(until, head).await;
+        match (own, &answered) {
+            (Some(own), Ok(Ok(Ok(response)))) if response.is_further => own.kept_open(url),
+            (Some(own), Ok(Ok(Err(source)))) if source.is_closed_after_response() => own.closed(url),
+            _ => {}
+        }
+        match answered {
             Ok(Ok(Ok(response))) if response.last_arrival() <= until => Ok(response),
             Ok(Ok(Err(source))) => Err(ExchangeError::from_request(url, source)),
             Ok(Err(_)) => Err(ExchangeError::ReaderEnded { url: without_credentials(url) }),
@@ -95,9 +113,9 @@ impl HttpClient {
                 Err(error) => return drop(told.send(Err(error))),
             };
             let (arriving, body) = arrival_channel(Instant::now());
-            let status = answered.status();
+            let (status, is_further) = (answered.status(), answered.is_further());
             let headers = std::mem::take(answered.headers_mut());
-            let deliver = |body| told.send(Ok(HttpResponse { status, headers, body })).is_ok();
+            let deliver = |body| told.send(Ok(HttpResponse { status, headers, is_further, body })).is_ok();
             arriving.forward_with(answered, body, deliver).await;
         }));
         Ok(head)
@@ -105,7 +123,7 @@ impl HttpClient {
 
     /// Asks a server that may not be ready. Fails unless it responds, with any status.
     pub async fn probe(&self, url: &Url) -> Result<(), ExchangeError> {
-        let head = self.start_request(self.clients.request(Method::GET, url)?)?;
+        let head = self.start_request(self.connections.clients().request(Method::GET, url)?)?;
         match timeout(PROBE_TIMEOUT, head).await {
             Ok(Ok(Ok(_))) => Ok(()),
             Ok(Ok(Err(source))) => Err(ExchangeError::from_request(url, source)),
@@ -181,6 +199,8 @@ type ResponseResult = Result<HttpResponse, HttpRequestError>;
 pub struct HttpResponse {
     status: StatusCode,
     headers: HeaderMap,
+    /// True if its connection carried another response before.
+    is_further: bool,
     body: ArrivalReceiver,
 }
 

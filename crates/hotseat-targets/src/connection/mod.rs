@@ -6,6 +6,7 @@ pub mod http;
 mod limits;
 pub(crate) mod lines;
 mod other_protocol;
+mod shared_connections;
 
 pub(crate) use limits::trailing_partial_event;
 pub use limits::{TurnError, TurnLimits};
