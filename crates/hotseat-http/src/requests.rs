@@ -99,8 +99,8 @@ impl OutgoingRequest {
                 return Err(HttpRequestError::Refused { proxy: proxy.uri().clone() });
             }
             let connection = response.extensions().get::<ConnectionUse>();
-            let is_further = connection.is_some_and(ConnectionUse::mark);
-            Ok(IncomingResponse { response, is_further })
+            let reuses_connection = connection.is_some_and(ConnectionUse::mark);
+            Ok(IncomingResponse { response, reuses_connection })
         }
     }
 
@@ -150,13 +150,13 @@ fn basic_credentials(url: &Url) -> Option<HeaderValue> {
 #[derive(Debug)]
 pub struct IncomingResponse {
     response: Response<Incoming>,
-    is_further: bool,
+    reuses_connection: bool,
 }
 
 impl IncomingResponse {
     /// True if its connection carried another response before.
-    pub fn is_further(&self) -> bool {
-        self.is_further
+    pub fn reuses_connection(&self) -> bool {
+        self.reuses_connection
     }
 
     /// Returns the status.

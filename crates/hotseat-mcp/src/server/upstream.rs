@@ -28,7 +28,8 @@ const OWN_HEADERS: [HeaderName; 2] = [header::CONTENT_ENCODING, header::ORIGIN];
 
 /// True if the client sends no other request on its connection.
 fn closes_connection(headers: &HeaderMap) -> bool {
-    headers.get(header::CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
+    let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|option| option.trim().eq_ignore_ascii_case("close"))
 }
 
 /// Sends a request to the proxied server, on a connection of its own if the client does so too: the server may close a connection

@@ -82,8 +82,8 @@ impl HttpClient {
         let head = self.start_request(request)?;
         let answered = timeout_at(until, head).await;
         match (own, &answered) {
-            (Some(own), Ok(Ok(Ok(response)))) if response.is_further => own.kept_open(url),
-            (Some(own), Ok(Ok(Err(source)))) if source.is_closed_after_response() => own.closed(url),
+            (Some(own), Ok(Ok(Ok(response)))) if response.reuses_connection => own.record_kept(url),
+            (Some(own), Ok(Ok(Err(source)))) if source.is_closed_after_response() => own.record_closed(url),
             _ => {}
         }
         match answered {
@@ -113,9 +113,10 @@ impl HttpClient {
                 Err(error) => return drop(told.send(Err(error))),
             };
             let (arriving, body) = arrival_channel(Instant::now());
-            let (status, is_further) = (answered.status(), answered.is_further());
+            let (status, reuses_connection) = (answered.status(), answered.reuses_connection());
             let headers = std::mem::take(answered.headers_mut());
-            let deliver = |body| told.send(Ok(HttpResponse { status, headers, is_further, body })).is_ok();
+            let deliver =
+                |body| told.send(Ok(HttpResponse { status, headers, reuses_connection, body })).is_ok();
             arriving.forward_with(answered, body, deliver).await;
         }));
         Ok(head)
@@ -200,7 +201,7 @@ pub struct HttpResponse {
     status: StatusCode,
     headers: HeaderMap,
     /// True if its connection carried another response before.
-    is_further: bool,
+    reuses_connection: bool,
     body: ArrivalReceiver,
 }
 

@@ -83,7 +83,7 @@ impl OwnConnections {
     }
 
     /// Records that the server answered a further request on a connection.
-    pub(super) fn kept_open(&self, url: &Url) {
+    pub(super) fn record_kept(&self, url: &Url) {
         let mut servers = self.shared.servers();
         match servers.get_mut(server_of(url)) {
             Some(ServerHabit::KeepsConnections | ServerHabit::ClosesConnections) => {}
@@ -93,7 +93,7 @@ impl OwnConnections {
     }
 
     /// Records that the server closed a connection without saying so.
-    pub(super) fn closed(&self, url: &Url) {
+    pub(super) fn record_closed(&self, url: &Url) {
         self.shared.servers().insert(server_of(url).to_string(), ServerHabit::ClosesConnections);
     }
 }
