@@ -362,7 +362,7 @@ fn conclude(
     reporters.warnings.iter().for_each(|words| context.print_warning(words));
     if let (Ok(RunSummary { interrupted: true, .. }), Some(id), Some(project)) =
         (&ended, &reporters.saved_run, resumable)
-        && (args.sweep.faults.is_some() || saving::has_remaining_cases(id, project))
+        && saving::has_remaining_cases(id, project, args.sweep.faults.is_some())
     {
         context.print_message(&format!(
             "note: `hotseat resume {}` runs the remaining cases",

@@ -77,10 +77,13 @@ pub fn start_saving(
     keeping.map_err(|error| warnings.push(format!("this run is not saved: {error}"))).ok()
 }
 
-/// True if cases of a saved run have not ended.
-pub fn has_remaining_cases(id: &str, project: &Project) -> bool {
+/// True if cases of a saved run have not ended, or its sweep of faults was interrupted.
+pub fn has_remaining_cases(id: &str, project: &Project, sweeps: bool) -> bool {
     let head = RunStore::open(&store_path(&project.root)).and_then(|store| store.find(id));
-    head.is_ok_and(|head| head.unfinished() > 0)
+    head.is_ok_and(|head| {
+        let is_interrupted = head.summary.as_ref().is_some_and(|summary| summary.interrupted);
+        head.unfinished() > 0 || (sweeps && is_interrupted)
+    })
 }
 
 /// Checks that an interrupted run still has the same cases. Fails if the suites changed since the run, or its

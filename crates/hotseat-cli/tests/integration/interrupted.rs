@@ -168,6 +168,24 @@ fn interrupted_run_resumes() {
     assert_eq!(told, 2, "the first case is not run again");
 }
 
+/// The reports are complete by then; the caller, such as a loop of a shell, learns of the signal.
+#[test]
+fn a_signal_during_the_last_hook_is_an_interruption() {
+    let agent = FakeAgent::with_text("good");
+    let hook = "hooks: { last: { cmd: [sh, -c, 'until sleep 1; [ -e done ]; do :; done'] } }\n";
+    let project = Project::with_config(&format!("target: {{ endpoint: '{agent}' }}\n{hook}"))
+        .suite("a", "id: first\nturns: [{ user: hello }]\n");
+    let mut running = project.command(&["test", "--after", "last", "-o", "out.json"]).spawn();
+    running.wait_for_stdout("TESTS PASSED");
+    running.interrupt();
+    project.workspace.file("done", "");
+    let output = running.wait();
+    output.assert_code(130);
+    assert!(!output.stderr.contains("hotseat resume"), "{output}");
+    assert_eq!(project.workspace.read_json("out.json")["summary"]["passed"], 1);
+    assert!(!project.hotseat(&["runs"]).stdout.contains("interrupted"));
+}
+
 #[test]
 fn changed_suites_cannot_be_resumed() {
     let agent = agent();

@@ -38,6 +38,11 @@ impl CancellationSignal {
         CancellationSignal(control)
     }
 
+    /// True once the run should end, at least after its running cases.
+    pub fn is_stopping(&self) -> bool {
+        *self.0.borrow() != RunControl::Run
+    }
+
     /// Waits until the run is cancelled. Never resolves if it is not.
     pub async fn cancelled(&self) {
         let mut control = self.0.clone();

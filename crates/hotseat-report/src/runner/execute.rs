@@ -105,7 +105,8 @@ impl RunBuilder {
             forwarder.remark(RunRemark::Error, written.err().into_iter().flatten());
         }
         run::stop_agents(agents).await;
-        ended
+        // A signal after the last case: the reports are complete, and the caller still learns of it.
+        ended.map(|summary| RunSummary { interrupted: summary.interrupted || cancellation.is_stopping(), ..summary })
     }
 }
 
