@@ -283,7 +283,6 @@ fn check_models(project: &Project, findings: &mut Findings) {
                 findings.ok(&subject, format!("{}, {key}", config.model));
             }
             Ok(ModelConnector::Scripted(_)) => findings.ok(&subject, "scripted"),
-            Ok(ModelConnector::Recorded { .. }) => findings.ok(&subject, "recorded"),
             Err(mistakes) => {
                 let words: Vec<String> = mistakes.into_iter().map(|mistake| mistake.message).collect();
                 let words = project.redactor().text(&words.join("; ")).into_owned();

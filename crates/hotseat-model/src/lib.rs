@@ -1,14 +1,13 @@
 //! Language models: a request goes in, a reply comes out, optionally streamed.
 //!
 //! * [`ModelRequest`], [`ModelMessage`], [`ModelTool`], [`ModelReply`], [`TokenUsage`], [`ModelError`]: provider-independent data of a
-//!   call, serialisable for recordings.
+//!   call, serialisable.
 //! * [`Model`]: answers requests; [`ReplySink`]: receives the streamed [`ReplyDelta`]s; [`ReplyAssembler`]: assembles them
 //!   into a reply.
 //! * [`ConnectorConfig`]: a model behind chat completions or Anthropic's messages API.
-//! * [`script`]: a model that answers from a file. [`recording`]: records the traffic of a model and replays
-//!   it.
+//! * [`script`]: a model that answers from a file.
 //! * [`serve`]: models served over HTTP, for agents that expect a provider.
-//! * [`PureModel`]: a deterministic model without clock or network, such as a script or a recording.
+//! * [`PureModel`]: a deterministic model without clock or network, such as a script.
 //!   Simulators call it directly; [`LiveModel`] makes a [`Model`] of it.
 //!
 //! ```
@@ -37,7 +36,6 @@ mod model;
 mod open_calls;
 mod providers;
 mod pure;
-pub mod recording;
 mod reply_assembler;
 mod reported_error;
 pub mod script;

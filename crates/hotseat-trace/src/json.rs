@@ -2,8 +2,6 @@
 
 use serde_json::{Number, Value};
 
-/// Maximum number of differences in a list.
-const MAX_CHANGES: usize = 12;
 /// Maximum number of characters of a value in a difference, around the first one that differs.
 const MAX_VALUE_CHARS: usize = 60;
 
@@ -157,16 +155,6 @@ fn visit_differences<'v>(
     }
 }
 
-/// Returns the changes from `recorded` to `now`, one line each, with a JSON Pointer.
-pub fn changes(recorded: &Value, now: &Value) -> Vec<String> {
-    let (mut changes, count) = first_differences(recorded, now, MAX_CHANGES, describe_change);
-    let more = count - changes.len();
-    if more > 0 {
-        changes.push(format!("and {more} more"));
-    }
-    changes
-}
-
 /// A recorded request that a new one may be compared with.
 pub struct RecordedRequest {
     /// Number of its exchange, from 0.
@@ -267,7 +255,6 @@ mod tests {
         let (recorded, now) = (value(0), value(1));
         let (first, count) = first_differences(&recorded, &now, 2, |path, _, _| format!("{:?}", path[1]));
         assert_eq!((first, count), (vec!["Index(0)".to_string(), "Index(1)".to_string()], 20_000));
-        assert_eq!(changes(&recorded, &now).last().map(String::as_str), Some("and 19988 more"));
         let recorded = [recorded, json!({"other": 1})].into_iter().enumerate();
         let recorded = recorded.map(|(index, request)| RecordedRequest { index, request, is_used: false });
         let nearest = nearest_request(recorded, &now);

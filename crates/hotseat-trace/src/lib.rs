@@ -54,8 +54,8 @@ pub use invariants::{
     assert_conversation_invariants, check_invariants, order_violations,
 };
 pub use json::{
-    PathStep, RecordedRequest, as_integer, canonical_text, changes, filled_text, first_differences,
-    json_equal, nearest_request, plain_text,
+    PathStep, RecordedRequest, as_integer, canonical_text, filled_text, first_differences, json_equal,
+    nearest_request, plain_text,
 };
 pub use optional_members::{OptionalContent, present};
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch, is_malformed_patch};

@@ -158,25 +158,15 @@ fn former_names_are_rejected_with_the_current_ones() {
         let text = if text.starts_with("target") { text.to_string() } else { format!("{target}{text}\n") };
         Project::with_config(&text).suite("a", "name: a\nturns: [{ user: hi }]\n").hotseat(&["test"])
     };
-    let agent = |connectors: &str| {
-        let agent = format!("name: A\nconnector: c\nconnectors:\n  c: {connectors}\n");
-        Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
-            .file("agent.yaml", &agent)
-            .suite("a", "name: a\nturns: [{ user: hi }]\n")
-            .hotseat(&["test"])
-    };
     let script = |options: &str, body: &str| {
         let script = format!("it('a', {{ {options} }}, () => {{ user.says('hi'); {body} }});");
         crate::common::typescript::project(&echo_agent(), &script).hotseat(&["test", "a_test.ts"])
     };
-    let recorded = "{ type: recorded, file: r.jsonl, in_recorded_time: true }";
     let beside = "{ text: { beside_calls: 'forbid' } }";
     let rows = [
         (config("redraws: 1"), "redraws", "max_invalid"),
         (config("store: { keep: 7d }"), "keep", "max_age"),
         (config("target: { type: command, command: [cat], speaks: text }\n"), "speaks", "protocol"),
-        (config(&format!("connectors: {{ c: {recorded} }}")), "in_recorded_time", "recorded_timing"),
-        (agent(recorded), "in_recorded_time", "recorded_timing"),
         (
             suite(&format!("name: a\nturns: [{{ user: hi, assert: {beside} }}]\n")),
             "beside_calls",

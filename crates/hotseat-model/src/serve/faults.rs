@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hotseat_serve::{FaultCounters, FaultTrigger};
 use hotseat_trace::named_variants;
+use serde_json::Value;
 
-use crate::recording::digest;
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest};
 
 use super::Dialect;
@@ -174,4 +174,18 @@ impl FaultState {
         let rule = self.counters.select(counted, |_| true, || digest(request))?;
         Some((rule, self.rules[rule].kind.clone()))
     }
+}
+
+/// Identifies the content of a request: calls with equal content are counted together, at any position.
+fn digest(request: &ModelRequest) -> String {
+    // A request contains only text, numbers and JSON, so serialisation cannot fail.
+    let mut value = serde_json::to_value(request).unwrap_or_default();
+    if let Value::Object(members) = &mut value {
+        members.shift_remove("position");
+    }
+    value.sort_all_objects();
+    let hash = value.to_string().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
 }

@@ -12,7 +12,7 @@ optional_members! {
     /// A call to a language model.
     ///
     /// Model, address and key belong to the [`Model`](crate::Model), so the same request can be answered by a
-    /// provider, a script or a recording.
+    /// provider or a script.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     pub struct ModelRequest {
         /// Position of the call in the conversation. It is never sent to a provider.

@@ -1,8 +1,7 @@
-//! Tests of model clients, scripts and recordings.
+//! Tests of model clients and scripts.
 
 mod live;
 mod providers;
-mod recording;
 mod script;
 #[cfg(feature = "serve")]
 mod served;

@@ -106,7 +106,10 @@ impl RunBuilder {
         }
         run::stop_agents(agents).await;
         // A signal after the last case: the reports are complete, and the caller still learns of it.
-        ended.map(|summary| RunSummary { interrupted: summary.interrupted || cancellation.is_stopping(), ..summary })
+        ended.map(|summary| RunSummary {
+            interrupted: summary.interrupted || cancellation.is_stopping(),
+            ..summary
+        })
     }
 }
 

@@ -10,9 +10,8 @@ use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, MapView, NodeView, SourceSpan, SourceText, nearest_or,
 };
 use hotseat_http::read_header_name;
-use hotseat_model::recording::ReplayModel;
 use hotseat_model::script::{ModelScript, ScriptedModel};
-use hotseat_model::{LiveModel, Model, ModelError, ModelErrorKind, Provider, PureModel, Secret, TimeLimits};
+use hotseat_model::{LiveModel, Model, ModelError, Provider, PureModel, Secret, TimeLimits};
 
 use super::shape::CONNECTOR;
 use super::{Environment, millis, number};
@@ -22,15 +21,6 @@ use super::{Environment, millis, number};
 pub enum ModelConnector {
     /// Replies follow a script.
     Scripted(Arc<ModelScript>),
-    /// Replies are replayed from a recording.
-    Recorded {
-        /// The file name for messages.
-        file: Arc<str>,
-        /// Text of the recording.
-        text: Arc<str>,
-        /// True if replies take as long as recorded.
-        recorded_timing: bool,
-    },
     /// Replies come from a provider over HTTP.
     Provider(Box<hotseat_model::ConnectorConfig>),
 }
@@ -39,7 +29,6 @@ impl fmt::Debug for ModelConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ModelConnector::Scripted(script) => f.debug_tuple("Scripted").field(&script.name()).finish(),
-            ModelConnector::Recorded { file, .. } => f.debug_tuple("Recorded").field(file).finish(),
             ModelConnector::Provider(connector) => f.debug_tuple("Provider").field(connector).finish(),
         }
     }
@@ -53,32 +42,17 @@ impl ModelConnector {
     pub fn open(&self) -> Result<Arc<dyn Model>, ModelError> {
         Ok(match self {
             ModelConnector::Scripted(script) => Arc::new(LiveModel::new(ScriptedModel::new(script.clone()))),
-            ModelConnector::Recorded { file, text, recorded_timing } => {
-                Arc::new(LiveModel::new(parse_recording(file, text, *recorded_timing)?))
-            }
             ModelConnector::Provider(connector) => hotseat_model::ConnectorConfig::clone(connector).open()?,
         })
     }
 
     /// Opens a new model without clock and network, or returns `None` if the connector needs them.
-    ///
-    /// # Errors
-    /// If the connector cannot be used.
-    pub fn open_pure(&self) -> Result<Option<Box<dyn PureModel>>, ModelError> {
-        Ok(match self {
+    pub fn open_pure(&self) -> Option<Box<dyn PureModel>> {
+        match self {
             ModelConnector::Scripted(script) => Some(Box::new(ScriptedModel::new(script.clone()))),
-            ModelConnector::Recorded { file, text, recorded_timing } => {
-                Some(Box::new(parse_recording(file, text, *recorded_timing)?))
-            }
             ModelConnector::Provider(_) => None,
-        })
+        }
     }
-}
-
-fn parse_recording(file: &str, text: &str, recorded_timing: bool) -> Result<ReplayModel, ModelError> {
-    let played = ReplayModel::parse(file, text)
-        .map_err(|error| ModelError::new(ModelErrorKind::Configuration, error.to_string()))?;
-    Ok(if recorded_timing { played.with_recorded_timing() } else { played })
 }
 
 /// Prices of a million tokens.
@@ -192,8 +166,7 @@ impl ConnectorSet {
     pub fn file(&self, name: &str) -> Option<PathBuf> {
         let connector = self.0.get(name)?;
         let written = connector.node.to_json();
-        let file = ["script", "file"].iter().find_map(|key| written.get(key)?.as_str())?;
-        Some(connector.folder.join(file))
+        Some(connector.folder.join(written.get("script")?.as_str()?))
     }
 
     /// Returns the names of the connectors.
@@ -247,19 +220,6 @@ fn decode_connector(
         "scripted" => {
             let path = folder.join(text("script")?);
             read_script(&path, map.place_of("script"), mistakes).map(ModelConnector::Scripted)
-        }
-        "recorded" => {
-            let path = folder.join(text("file")?);
-            let read = read_source(&path, map.place_of("file"), mistakes)?;
-            if let Err(error) = ReplayModel::parse(&read.name, &read.text) {
-                mistakes.extend(error.problems.into_iter().map(Diagnostic::new));
-                return None;
-            }
-            Some(ModelConnector::Recorded {
-                file: read.name.clone(),
-                text: read.text.as_str().into(),
-                recorded_timing: map.bool("recorded_timing").unwrap_or(false),
-            })
         }
         kind => {
             let provider = if kind == "openai" { Provider::OpenAi } else { Provider::Anthropic };

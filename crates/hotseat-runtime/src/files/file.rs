@@ -85,11 +85,11 @@ impl LoadedAgent {
     /// Combines the models of all agents into one without clock and network, for the simulated driver.
     ///
     /// # Errors
-    /// If a connector cannot be used or needs a network.
+    /// If a connector needs a network.
     pub fn combined_model(&self) -> Result<CombinedModel, ModelError> {
         let mut models = BTreeMap::new();
         for (id, connector) in &self.connectors {
-            let Some(model) = connector.open_pure()? else {
+            let Some(model) = connector.open_pure() else {
                 let message =
                     format!("the connector `{id}` needs a network, which the simulated driver does not have");
                 return Err(ModelError::new(ModelErrorKind::Configuration, message));

@@ -85,7 +85,7 @@ document_shape! {
 
 /// Configured language model.
 pub static CONNECTOR: TaggedShapes =
-    TaggedShapes { key: "type", shapes: &[&SCRIPTED, &RECORDED, &OPENAI, &ANTHROPIC], untagged: None };
+    TaggedShapes { key: "type", shapes: &[&SCRIPTED, &OPENAI, &ANTHROPIC], untagged: None };
 
 document_shape! {
     /// A language model whose replies follow a script. `${ENV.NAME}` in texts of connectors is replaced by an
@@ -95,17 +95,6 @@ document_shape! {
         required "type" = Kind::Choice(&["scripted"]),
         /// File with the rules.
         required "script" = Kind::NonEmptyText,
-        ..PRICE,
-    }
-
-    /// A language model whose replies are replayed from a recording.
-    static RECORDED "RecordedModel" {
-        /// Kind of the model.
-        required "type" = Kind::Choice(&["recorded"]),
-        /// File with the recording.
-        required "file" = Kind::NonEmptyText,
-        /// True if replies take as long as recorded; otherwise they are immediate.
-        optional "recorded_timing" = Kind::Bool, other_names &["in_recorded_time"], shown "false",
         ..PRICE,
     }
 }

@@ -169,7 +169,7 @@ impl AgentTarget for ChatTarget {
     fn set_connectors(&mut self, connectors: BTreeMap<String, ModelConnector>) {
         let backends = connectors.into_iter().filter_map(|(name, connector)| match connector {
             ModelConnector::Provider(connector) => Some((name, backend(&connector)?)),
-            ModelConnector::Scripted(_) | ModelConnector::Recorded { .. } => None,
+            ModelConnector::Scripted(_) => None,
         });
         self.connectors = backends.collect();
     }
@@ -222,7 +222,7 @@ fn resolve_connector(
         ModelConnector::Provider(connector) if connector.provider == Provider::OpenAi => {
             Ok(Some(ModelConnector::Provider(connector)))
         }
-        ModelConnector::Provider(_) | ModelConnector::Scripted(_) | ModelConnector::Recorded { .. } => {
+        ModelConnector::Provider(_) | ModelConnector::Scripted(_) => {
             let message = format!(
                 "the connector `{name}` must have `type: openai` for an agent behind a chat completions API"
             );

@@ -10,15 +10,18 @@ function turnsOf(one, trace) {
     if (!inner.has(call)) inner.set(call, []);
     inner.get(call).push(turn);
   }
-  const filled = (turn, record) => turn.items.map((item) => {
-    const known = { ...events.get(item.sequence), ...item };
-    const call = typeof item.call === 'number' ? record?.tool_calls[item.call] : item.call;
-    const answer = record?.interrupts?.find((asked) => asked.id === known.payload?.interruptId);
-    const within = call && inner.get(call.id);
-    // The id of a call within may be the same.
-    if (call) inner.delete(call.id);
-    return { ...known, call, answer, inner: within?.map((turn) => ({ ...turn, items: filled(turn) })) };
-  });
+  const filled = (turn, record) => {
+    const asked = new Map(record?.interrupts?.map((interrupt) => [interrupt.id, interrupt]));
+    return turn.items.map((item) => {
+      const known = { ...events.get(item.sequence), ...item };
+      const call = typeof item.call === 'number' ? record?.tool_calls[item.call] : item.call;
+      const answer = asked.get(known.payload?.interruptId);
+      const within = call && inner.get(call.id);
+      // The id of a call within may be the same.
+      if (call) inner.delete(call.id);
+      return { ...known, call, answer, inner: within?.map((turn) => ({ ...turn, items: filled(turn) })) };
+    });
+  };
   return inner.get(undefined).map((turn, at) => ({ ...turn, number: at + 1, items: filled(turn, one.turns?.[at]) }));
 }
 

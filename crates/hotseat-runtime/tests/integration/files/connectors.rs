@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostics, NodeView, SourceText, yaml};
-use hotseat_model::{CallPosition, DiscardSink, ModelMessage, ModelRequest, PureModel};
+use hotseat_model::{CallPosition, ModelMessage, ModelRequest, PureModel};
 use hotseat_runtime::files::{self, ConnectorSet, LoadOptions, LoadedAgent, ModelConnector};
 use tempfile::TempDir;
 
@@ -105,44 +105,6 @@ fn project_connectors_are_defaults() {
     assert_eq!(profiles(&agent)["a"], "default");
     let own = folder(&[("agent.yaml", "name: A\n"), ("script.yaml", SAYS)]);
     assert_eq!(profiles(&files::load(own.path(), &options).unwrap())["a"], "a-script");
-}
-
-#[tokio::test]
-async fn recording_plays_in_real_and_simulated_time() {
-    let mut written: Vec<u8> = Vec::new();
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let folder = folder(&[
-        ("agent.yaml", "name: A\nconnector: r\nconnectors:\n  r: { type: recorded, file: calls.jsonl }\n"),
-        ("script.yaml", SAYS),
-    ]);
-    let script = ModelConnector::Scripted(Arc::new(
-        hotseat_model::script::ModelScript::load(&folder.path().join("script.yaml")).unwrap(),
-    ));
-    let recorded =
-        hotseat_model::recording::RecordingModel::new(script.open().unwrap(), ChannelWriter(sender)).unwrap();
-    hotseat_model::Model::call(&recorded, &request("a"), &mut DiscardSink).await.unwrap();
-    drop(recorded);
-    written.extend(receiver.iter().flatten());
-    std::fs::write(folder.path().join("calls.jsonl"), written).unwrap();
-
-    let agent = load(&folder);
-    assert_eq!(agent.combined_model().unwrap().answer(&request("a")).value.unwrap().text, "script of a");
-    let models = agent.models().unwrap();
-    assert_eq!(models["r"].call(&request("a"), &mut DiscardSink).await.unwrap().text, "script of a");
-}
-
-/// A writer that forwards its bytes to a channel.
-struct ChannelWriter(std::sync::mpsc::Sender<Vec<u8>>);
-
-impl std::io::Write for ChannelWriter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.send(bytes.to_vec()).map_err(std::io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ const CASES: &[Case] = &[
         "wrong connectors",
         &[(
             "agent.yaml",
-            "name: A\nconnector: a\nconnectors:\n  a: { type: openai }\n  b: { type: openai, model: m, script: s.yaml }\n  c: { type: gpt }\n  d: { script: s.yaml }\n  e: { type: recorded, file: e.jsonl, recorded_timng: true }\n",
+            "name: A\nconnector: a\nconnectors:\n  a: { type: openai }\n  b: { type: openai, model: m, script: s.yaml }\n  c: { type: gpt }\n  d: { script: s.yaml }\n",
         )],
     ),
     (
@@ -47,13 +47,6 @@ const CASES: &[Case] = &[
             "agent.yaml",
             "name: A\nconnector: a\nconnectors:\n  a: { type: openai, model: m, base_url: 'ftp://x' }\n  b: { type: scripted, script: none.yaml }\ntools:\n  - { name: t, agent: { name: B, connector: b } }\n",
         )],
-    ),
-    (
-        "a recording that is none",
-        &[
-            ("agent.yaml", "name: A\nconnector: a\nconnectors:\n  a: { type: recorded, file: r.jsonl }\n"),
-            ("r.jsonl", "{}\n"),
-        ],
     ),
     ("a tool with nothing behind it", &[("agent.yaml", "name: A\ntools:\n  - name: t\n"), SCRIPT]),
     (
