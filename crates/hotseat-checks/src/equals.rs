@@ -16,7 +16,10 @@ pub struct AnswerEquals {
 
 impl CheckBehavior for AnswerEquals {
     fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
-        ForbiddenTexts::in_messages(negated)
+        match &self.value {
+            Value::String(_) => ForbiddenTexts::in_messages(negated),
+            _ => ForbiddenTexts::in_json(negated),
+        }
     }
 
     fn describe(&self) -> String {

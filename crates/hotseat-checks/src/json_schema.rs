@@ -20,8 +20,8 @@ const MAX_VIOLATIONS: usize = 10;
 #[derive(Debug, Clone)]
 pub struct CompiledSchema {
     schema: JsonSchema,
-    /// True if the schema may reject a value that a redacted text hides.
-    forbids_values: bool,
+    /// The schema as written, which says what it names and forbids.
+    source: Value,
 }
 
 /// An invalid schema.
@@ -73,7 +73,7 @@ impl CompiledSchema {
         if let Some(misspelt) = reader.misspelt_keyword(schema, "", 0) {
             return Err(misspelt);
         }
-        Ok(CompiledSchema { schema: JsonSchema::compile(schema)?, forbids_values: forbids_values(schema) })
+        Ok(CompiledSchema { schema: JsonSchema::compile(schema)?, source: schema.clone() })
     }
 
     /// Lists the violations of a value. Fails if that takes too long.
@@ -298,7 +298,7 @@ pub struct JsonSchemaCheck {
 impl CheckBehavior for JsonSchemaCheck {
     fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
         let has_filter = self.path.as_ref().is_some_and(JsonPathQuery::has_filter);
-        ForbiddenTexts::in_json(negated || self.schema.forbids_values || has_filter)
+        ForbiddenTexts::in_json(negated || forbids_values(&self.schema.source) || has_filter)
     }
 
     fn describe(&self) -> String {

@@ -87,6 +87,9 @@ pub struct ForbiddenTexts {
 }
 
 impl ForbiddenTexts {
+    /// All texts.
+    pub const EVERYWHERE: ForbiddenTexts = ForbiddenTexts { messages: true, calls: true, json: true };
+
     pub(super) fn in_messages(is_forbidden: bool) -> Self {
         ForbiddenTexts { messages: is_forbidden, ..Self::default() }
     }

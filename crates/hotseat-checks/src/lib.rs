@@ -319,6 +319,16 @@ impl Check {
         self.kind.behavior().forbidden_texts(self.negated)
     }
 
+    /// Returns true if the check itself reads the conversation, and no judge, script or function of the test program does.
+    pub fn reads_conversation(&self) -> bool {
+        let is_of_program = match &self.kind {
+            CheckKind::RustFunction(_) | CheckKind::Precomputed(_) => true,
+            CheckKind::ToolCalled(called) => called.has_function(),
+            _ => false,
+        };
+        !is_of_program && !self.needs_answer()
+    }
+
     /// Returns true if the check selects all turns of its scope.
     pub fn selects_all_turns(&self) -> bool {
         let turns = match &self.kind {

@@ -141,6 +141,11 @@ impl CountRange<'_> {
 }
 
 impl ToolCalled {
+    /// Returns true if a function of the test program decides about an argument.
+    pub(super) fn has_function(&self) -> bool {
+        self.conditions.iter().any(|(_, condition)| matches!(condition, ArgumentCondition::Function(_)))
+    }
+
     fn has_tool_name(&self, call: &AgentToolCall) -> bool {
         self.names.iter().any(|name| call.is_named(name))
     }
@@ -302,7 +307,7 @@ impl CheckBehavior for ToolCalled {
     }
 
     fn may_take_long(&self) -> bool {
-        self.conditions.iter().any(|(_, condition)| matches!(condition, ArgumentCondition::Function(_)))
+        self.has_function()
     }
 
     fn named_tools(&self) -> Vec<NamedTools<'_>> {

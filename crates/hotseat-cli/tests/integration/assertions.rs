@@ -1198,6 +1198,43 @@ fn forbidden_numbers_are_found_in_redacted_secrets() {
     assert!(!all.contains("12345678"), "{all}");
 }
 
+/// The mark of a secret satisfies no assertion that the secret does not satisfy, and violates none that it does.
+#[test]
+fn assertions_are_decided_on_secrets_instead_of_their_marks() {
+    let agent = FakeAgent::with_run(|run, _| {
+        let run = run.tool("c1", "a", &json!({"code": "12345678"}), Some(json!({"ok": true})));
+        run.text(r#"{"pin": 12345678, "code": "12345678"}"#).finished()
+    });
+    let violated = [
+        "[{ type: type, path: pin, value: string }]",
+        "[{ type: type, path: pin, value: number, negate: true }]",
+        "[{ type: schema, schema: { properties: { pin: { type: string } } } }]",
+        "[{ type: schema, schema: { properties: { code: { minLength: 9 } } } }]",
+        "[{ type: schema, schema: { properties: { code: { pattern: '[a-z]' } } } }]",
+        "[{ type: regex, pattern: redacted }]",
+        "{ tools: { require: [{ name: a, args_match: { code: '[a-z]' } }] } }",
+        "[{ type: tool_called, name: a, where: { code: { regex: '[A-Z]' } } }]",
+    ];
+    let holding = [
+        "[{ type: type, path: pin, value: integer }]",
+        "[{ type: schema, schema: { properties: { pin: { type: integer }, code: { maxLength: 8 } } } }]",
+        "[{ type: schema, schema: { properties: { code: { oneOf: [{ const: '12345678' }, { const: no }] } } } }]",
+        "[{ type: schema, schema: { properties: { pin: { const: 12345678, minimum: 0 } } } }]",
+        "[{ type: json_path, path: pin, value: 12345678 }]",
+        "[{ type: equals, value: { pin: 12345678 }, negate: true }]",
+        "{ text: { must_match: '\\d{8}' } }",
+        "[{ type: tool_called, name: a, where: { code: { regex: '^\\d+$' } } }]",
+    ];
+    let project = project_with_assertions(&agent, &[&violated[..], &holding].concat());
+    let tested = project.test_in(&[("PIN_TOKEN", "12345678")], &[]);
+    for number in 0..violated.len() + holding.len() {
+        let expected = if number < violated.len() { "failed" } else { "passed" };
+        assert_eq!(tested.case(&format!("a{number}"))["status"], expected, "{number}: {}", tested.output);
+    }
+    let all = format!("{}{}", tested.report, tested.output).replace("[redacted:ENV.PIN_TOKEN]", "");
+    assert!(!all.contains("12345678"), "{all}");
+}
+
 /// Paths with conditions and schemas reject what the agent sent, not the mark in its place.
 #[test]
 fn paths_and_schemas_find_what_they_forbid_in_redacted_secrets() {

@@ -1,8 +1,11 @@
 //! Evaluates checks and checkpoints of a conversation, directly or by asking a judge or a script.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use hotseat_trace::{AgentToolCall, AttemptFailure, CheckVerdict, ConversationTurn, FailureKind, TurnScope};
+use hotseat_trace::{
+    AgentToolCall, AttemptFailure, CheckVerdict, ConversationTurn, FailureKind, TracedConversation, TurnScope,
+};
 use serde_json::Value;
 
 use super::checkpoints::{self, CheckpointResult};
@@ -216,48 +219,68 @@ impl CheckEvaluator<'_> {
     }
 }
 
-/// Decides a check that needs neither a judge nor a script.
+/// Decides a check that needs neither a judge nor a script. The marks of secrets are not what the agent sent, so a check is decided on
+/// the conversation with the secrets, as far as they are known. The report shows the recorded text.
 fn decide(check: &Check, scope: TurnScope<'_>, recorder: &TraceRecorder) -> CheckResult {
-    let decided = decide_recorded(check, scope);
+    let recorded = decide_recorded(check, scope);
     let forbidden = check.forbidden_texts();
+    let is_forbidding = forbidden != ForbiddenTexts::default();
+    // Within a text, the mark of a number is what the check names, without the quotes that it has in the recorded JSON.
+    let forbids_text = is_forbidding && !forbidden.json;
     let is_redacted = |text: &str| text.contains(REDACTION_MARK);
-    if !decided.verdict.passed || !any_text(scope, forbidden, &is_redacted) {
-        return decided;
+    if (forbids_text && !recorded.verdict.passed)
+        || !(is_forbidding || (recorder.has_redacted() && check.reads_conversation()))
+        || !any_text(scope, ForbiddenTexts::EVERYWHERE, &is_redacted)
+    {
+        return recorded;
     }
-    // The secret itself may be what the check forbids. A secret that the check names is compared by its mark.
+    // A secret that the check names is compared by its mark.
     let named = format!("{:?}", check.kind);
     let is_unnamed = |mark: &str| !named.contains(mark) && !named.contains(&hotseat_checks::escape(mark));
+    let original = match named.contains(REDACTION_MARK)
+        || any_text(scope.of_copy(recorder.original_conversation()), ForbiddenTexts::EVERYWHERE, &is_redacted)
+    {
+        true => Cow::Owned(reveal_secrets(scope, recorder, is_unnamed, forbids_text)),
+        false => Cow::Borrowed(recorder.original_conversation()),
+    };
+    let original = scope.of_copy(&original);
+    let revealed = decide_recorded(check, original);
+    let is_unknown = |text: &str| redaction_marks(text).any(is_unnamed);
+    let verdict = match (recorded.verdict.passed, revealed.verdict.passed) {
+        (_, true) if any_text(original, forbidden, &is_unknown) => {
+            return CheckResult::errored(
+                check,
+                "a secret is redacted in the text (`[redacted:NAME]`), and its value is unknown here: what is forbidden may be a part of it".to_string(),
+            );
+        }
+        (false, true) => CheckVerdict { passed: true, comparison: None, ..recorded.verdict },
+        (true, false) => {
+            let actual = check.describe_secret(recorded.verdict.actual.clone(), scope, original);
+            CheckVerdict { passed: false, actual, ..recorded.verdict }
+        }
+        (true, true) | (false, false) => recorded.verdict,
+    };
+    CheckResult { verdict, ..revealed }
+}
+
+/// Returns the conversation with the marks of the secrets that a check names, and with the other secrets, as far as they are known.
+/// Texts that were redacted when they arrived, such as those of a saved run, contain marks.
+fn reveal_secrets(
+    scope: TurnScope<'_>,
+    recorder: &TraceRecorder,
+    is_unnamed: impl Fn(&str) -> bool,
+    reads_plain_text: bool,
+) -> TracedConversation {
     let redactor = recorder.redactor();
     let of_named = redactor.restricted_to(|mark| !is_unnamed(mark));
-    // Texts that were redacted when they arrived, such as those of a saved run, contain marks.
-    let with_marks = |text: &str| match forbidden.json {
-        true => of_named.text(text).into_owned(),
-        // Within JSON, the mark of a number is what the check names, without quotes.
-        false => of_named.replace_secrets(text, |mark, _, to| to.push_str(mark)).into_owned(),
+    let with_marks = |text: &str| match reads_plain_text {
+        true => of_named.replace_secrets(text, |mark, _, to| to.push_str(mark)).into_owned(),
+        false => of_named.text(text).into_owned(),
     };
-    let original = scope.of_copy(recorder.original_conversation()).with_texts(
-        |text| redactor.reveal(&with_marks(text), is_unnamed),
+    scope.of_copy(recorder.original_conversation()).with_texts(
+        |text| redactor.reveal(&with_marks(text), &is_unnamed),
         |number| of_named.number(number).map(str::to_string),
-    );
-    let is_unknown = |text: &str| redaction_marks(text).any(is_unnamed);
-    match any_text(scope.of_copy(&original), forbidden, &is_unknown) {
-        true => CheckResult::errored(
-            check,
-            "a secret is redacted in the text (`[redacted:NAME]`), and its value is unknown here: what is forbidden may be a part of it".to_string(),
-        ),
-        // The report shows the recorded text.
-        false => {
-            let revealed = decide_recorded(check, scope.of_copy(&original));
-            let recorded = decided.verdict;
-            let passed = revealed.verdict.passed;
-            let actual = match passed {
-                true => recorded.actual,
-                false => check.describe_secret(recorded.actual, scope, scope.of_copy(&original)),
-            };
-            let verdict = CheckVerdict { passed, actual, ..recorded };
-            CheckResult { verdict, ..revealed }
-        }
-    }
+    )
 }
 
 /// Returns true if one of the selected texts of the scope meets a condition.

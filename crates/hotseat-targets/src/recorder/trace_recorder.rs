@@ -288,6 +288,11 @@ impl TraceRecorder {
         self.original.as_deref().unwrap_or(&self.conversation)
     }
 
+    /// Returns true if secrets were replaced in the conversation, now or when it was recorded first.
+    pub fn has_redacted(&self) -> bool {
+        self.original.is_some() || !self.redactor.recorded().is_empty()
+    }
+
     /// Returns the conversation recorded so far.
     pub fn conversation(&self) -> &TracedConversation {
         &self.conversation
