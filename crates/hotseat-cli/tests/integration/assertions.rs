@@ -1235,6 +1235,18 @@ fn assertions_are_decided_on_secrets_instead_of_their_marks() {
     assert!(!all.contains("12345678"), "{all}");
 }
 
+/// A case that ends early is not skipped if the agent has revealed what an assertion forbids.
+#[test]
+fn a_skipped_case_fails_by_a_forbidden_secret() {
+    let agent = FakeAgent::start(agent_saying("your key is sk-abcdefgh12345. What now?"));
+    let suite =
+        "name: a\non_missing_input: skip\nturns: [{ user: go }]\nassert: { text: { must_not_match: sk- } }\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    let env = [("MY_API_KEY", "sk-abcdefgh12345")];
+    let tested = project.test_in(&env, &[]);
+    assert_eq!(tested.case("a")["status"], "failed", "{}", tested.output);
+}
+
 /// Paths with conditions and schemas reject what the agent sent, not the mark in its place.
 #[test]
 fn paths_and_schemas_find_what_they_forbid_in_redacted_secrets() {

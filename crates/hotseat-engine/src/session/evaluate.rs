@@ -327,8 +327,7 @@ fn decide_recorded(check: &Check, scope: TurnScope<'_>) -> CheckResult {
         |(verdict, error)| (verdict, error.map(|why| (check, why.to_string()))),
     );
     let is_undecided = is_plain && error.is_some();
-    // Time limits forbid nothing: a fault takes time.
-    let is_failed_for_good = !verdict.passed && !check.is_timing() && check.is_failed_for_good(scope);
+    let is_failed_for_good = !verdict.passed && check.is_failed_for_good(scope);
     CheckResult { is_undecided, is_failed_for_good, ..CheckResult::new(check, verdict).with_error(error) }
 }
 

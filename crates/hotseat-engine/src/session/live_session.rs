@@ -538,11 +538,13 @@ impl<'a> Session<'a> {
     /// Evaluates the hard checks of a conversation without its end that have failed and that further turns could
     /// not mend: what an agent did stays done.
     async fn evaluate_lasting_failures(&mut self) {
-        let scope = CheckScope::Whole { is_final: false }.scope(&self.recorder);
-        let has_failed = |check: &&Check| check.is_hard() && check.is_failed_for_good(scope);
-        let failed = |checks: &[Check]| checks.iter().filter(has_failed).cloned().collect::<Vec<_>>();
-        let (checks, final_checks) = (failed(&self.case.checks), failed(&self.case.final_checks));
-        self.evaluate_conversation(&checks, &final_checks).await;
+        let may_last = |check: &&Check| check.is_hard() && check.reads_conversation();
+        for (checks, is_final) in [(&self.case.checks, false), (&self.case.final_checks, true)] {
+            let checks: Vec<Check> = checks.iter().filter(may_last).cloned().collect();
+            let looked = CheckScope::Whole { is_final };
+            let decided = self.evaluator.evaluate(&checks, looked, &mut self.recorder).await;
+            self.checks.extend(decided.into_iter().filter(|result| result.is_failed_for_good));
+        }
     }
 
     /// Returns true if nothing more was to be said. A failed check of the last turn in a file ends nothing early.

@@ -57,6 +57,9 @@ optional_members! {
         /// True if no further turn can change that the check has failed. Not saved.
         #[serde(skip)]
         pub is_failed_for_good: bool,
+        /// True if the check measures time. Not saved.
+        #[serde(skip)]
+        pub is_timing: bool,
         /// True if the check reads tool calls. Not saved.
         #[serde(skip)]
         pub reads_calls: bool,
@@ -105,6 +108,7 @@ impl CheckResult {
             error: None,
             is_undecided: false,
             is_failed_for_good: false,
+            is_timing: check.is_timing(),
             reads_calls: check.reads_calls(),
             error_kind: None,
             said: Vec::new(),
@@ -113,9 +117,10 @@ impl CheckResult {
         }
     }
 
-    /// Returns true if a hard check failed because of something that the agent did and the check forbids.
+    /// Returns true if a hard check failed because of something that the agent did and the check forbids. Time limits forbid
+    /// nothing: a fault takes time.
     pub fn shows_forbidden(&self) -> bool {
-        self.is_failed_for_good && self.fails() && self.error.is_none()
+        self.is_failed_for_good && !self.is_timing && self.fails() && self.error.is_none()
     }
 
     /// Creates the result of a check that a judge or a function has decided.
