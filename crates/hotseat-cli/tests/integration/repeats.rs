@@ -98,6 +98,14 @@ fn consistency_measures_answer_agreement() {
     let alone = letter_agent();
     let tested = project(&alone, &cases(&["pu"])).test(&["--runs", "2"]);
     assert_eq!(tested.case("pu")["consistency"], Value::Null, "one answer agrees with none");
+    // An invalid attempt says nothing about the agent, although it has an answer.
+    let other = letter_agent();
+    let suite = with("ppo", "assert: [{ type: script, use: 'scripts:checks.known' }]\n");
+    let script =
+        "export function known(said) { if (said === 'good') return true; throw new Error('mine') }\n";
+    let tested = project(&other, &suite).file("src/checks.ts", script).test(&["--runs", "3"]);
+    let members = result_members(&tested, "ppo", &["runs", "invalid", "consistency"]);
+    assert_eq!(members, json!({"runs": 2, "invalid": 1, "consistency": 1.0}), "{}", tested.output);
 }
 
 #[test]

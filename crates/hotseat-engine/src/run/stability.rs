@@ -34,7 +34,7 @@ pub struct CaseStability {
     pub redrawn: usize,
     /// Requested attempts that never started.
     pub not_run: usize,
-    /// Fraction of attempt pairs with identical answers, among attempts with an answer. `None` with fewer
+    /// Fraction of attempt pairs with identical answers, among valid attempts with an answer. `None` with fewer
     /// than two.
     pub consistency: Option<f64>,
     /// Result for the declared reliability, if there is one.
@@ -104,10 +104,10 @@ impl CaseStability {
         let (passed, failed, skipped) =
             (count(AttemptStatus::Passed), count(AttemptStatus::Failed), count(AttemptStatus::Skipped));
         let runs = passed + failed + skipped;
-        let durations = attempts.iter().filter(|attempt| !attempt.is_invalid());
-        let took = SummaryStatistics::from_values(durations.map(|attempt| attempt.duration.as_secs_f64()));
+        let valid = || attempts.iter().filter(|attempt| !attempt.is_invalid());
+        let took = SummaryStatistics::from_values(valid().map(|attempt| attempt.duration.as_secs_f64()));
         let answers: Vec<AttemptAnswers> =
-            attempts.iter().filter_map(|attempt| AttemptAnswers::from_attempt(attempt)).collect();
+            valid().filter_map(|attempt| AttemptAnswers::from_attempt(attempt)).collect();
         let promise = match series.stop_rule() {
             StopRule::Made { .. } => None,
             StopRule::Known(reliability) => Some(ReliabilityResult {
