@@ -133,6 +133,27 @@ fn invalid_attempts_change_no_statistics() {
     }
 }
 
+/// The valid attempts decide what a case is that never passed, not one that was replaced.
+#[test]
+fn replaced_attempts_do_not_decide() {
+    for (policy, status, kind, code) in
+        [("skip", "skipped", None, 0), ("fail", "failed", Some("no_input"), 1)]
+    {
+        let agent = letter_agent();
+        let more = format!("on_missing_input: {policy}\n{}", unreachable_hook(&agent, "runs", "2"));
+        let other = with("ppp", &unreachable_hook(&agent, "others", "0"));
+        let suite = format!("{}---\n{other}", with("www", &more));
+        let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &suite);
+        let tested = project.test(&["--runs", "3", "--parallel", "1", "--fail-fast"]);
+        let result = tested.case("www");
+        assert_eq!((&result["runs"], &result["redrawn"]), (&json!(3), &json!(1)), "{}", tested.output);
+        assert_eq!((&result["status"], &result["error_kind"]), (&json!(status), &json!(kind)), "{result:#}");
+        let next = if status == "skipped" { "passed" } else { "skipped" };
+        assert_eq!(tested.case("ppp")["status"], next, "{}", tested.output);
+        assert_eq!(tested.output.code, code, "{}", tested.output);
+    }
+}
+
 #[test]
 fn invalid_retry_is_neither_failed_nor_flaky() {
     // Each letter is one attempt, valid or invalid; the case is retried twice.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotseat_trace::{AttemptFailure, FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 
 use super::attempt_result::Attempt;
-use super::series::StopRule;
+use super::series::{AttemptStatus, StopRule};
 use super::stability::{CaseStability, ReliabilityGrade, ReliabilityResult};
 use crate::cases::{MAX_RUNS_LIMIT, PassRate, format_rate};
 
@@ -106,22 +106,20 @@ impl AggregateVerdict {
     }
 
     /// Index of the attempt that best explains the verdict. If the case failed for lack of valid attempts,
-    /// that is the first invalid one.
-    pub(super) fn representative_index(&self, attempts: &[Arc<Attempt>]) -> usize {
-        let first = |tells: fn(&Attempt) -> bool| attempts.iter().position(|attempt| tells(attempt));
-        let invalid = || first(|attempt| attempt.is_invalid()).filter(|_| self.lacks_valid_attempts);
-        let by_agent = || {
-            first(|attempt| {
-                attempt
-                    .verdict
-                    .failure
-                    .as_ref()
-                    .is_some_and(|failure| failure.fault == ResponsibleParty::Agent)
-            })
+    /// that is the first invalid one. Invalid attempts that were replaced explain nothing.
+    pub(super) fn representative_index(&self, stability: &CaseStability, attempts: &[Arc<Attempt>]) -> usize {
+        let has_missing = stability.missing_attempts() > 0;
+        let fault = |attempt: &Attempt| attempt.verdict.failure.as_ref().map(|failure| failure.fault);
+        let rank = |attempt: &Attempt| match attempt.status() {
+            AttemptStatus::Invalid | AttemptStatus::TestFault if self.lacks_valid_attempts => 0,
+            AttemptStatus::Failed if fault(attempt) == Some(ResponsibleParty::Agent) => 1,
+            AttemptStatus::Failed => 2,
+            AttemptStatus::Invalid | AttemptStatus::TestFault if has_missing => 3,
+            AttemptStatus::Skipped => 4,
+            AttemptStatus::Passed => 5,
+            AttemptStatus::Invalid | AttemptStatus::TestFault => 6,
         };
-        let failed = || first(|attempt| attempt.verdict.failure.is_some());
-        let not_passed = || first(|attempt| attempt.verdict.status != VerdictStatus::Passed);
-        invalid().or_else(by_agent).or_else(failed).or_else(not_passed).unwrap_or(0)
+        (0..attempts.len()).min_by_key(|index| rank(&attempts[*index])).unwrap_or(0)
     }
 
     /// The verdict of the case; `telling` is the representative attempt.

@@ -128,7 +128,7 @@ impl CaseOutcome {
         attempts.sort_by_key(|attempt| attempt.number);
         let stability = CaseStability::from_attempts(&attempts, series);
         let together = AggregateVerdict::new(series.stop_rule(), &stability);
-        let worst = together.representative_index(&attempts);
+        let worst = together.representative_index(&stability, &attempts);
         let verdict = together.to_verdict(&stability, &attempts[worst]);
         let passed = attempts.iter().position(|attempt| attempt.verdict.status == VerdictStatus::Passed);
         let telling = passed.filter(|_| verdict.status == VerdictStatus::Passed).unwrap_or(worst);

@@ -194,8 +194,9 @@ impl RepeatSeries {
         match self.until {
             StopRule::Made { runs, least } => {
                 let missing = test_faults + invalid - self.replacements();
-                // A case with only skipped attempts is skipped.
-                failed + skipped + missing > runs - least.required_passes(runs) && skipped < all
+                // A case is skipped if all its attempts are, without those that are replaced.
+                let is_skipped = missing == 0 && skipped + invalid == all;
+                failed + skipped + missing > runs - least.required_passes(runs) && !is_skipped
             }
             StopRule::Known(_) => match self.conclusion() {
                 Some(decision) => decision == RateDecision::Missed,
