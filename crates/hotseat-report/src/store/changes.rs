@@ -1,12 +1,11 @@
 //! Follows a run while another process writes it: reads the changes after a given position.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::params;
 
 use super::RunStoreError;
+use super::file_identity::FileIdentity;
 use super::live::{self, LiveRun};
 use super::run_lock::is_running;
 use super::run_store::RunStore;
@@ -41,8 +40,8 @@ pub struct ChangeCursor {
 pub struct StoreStamp {
     /// SQLite data version, which changes with every write of another process.
     version: i64,
-    /// Identity of the file, which detects that it was replaced.
-    file: Option<u64>,
+    /// Detects that the file was replaced.
+    file: FileIdentity,
 }
 
 impl RunStore {
@@ -130,21 +129,9 @@ impl RunStore {
 
     /// Returns the current stamp of the store. Fails if the file is gone or cannot be read.
     pub fn stamp(&self) -> Result<StoreStamp, RunStoreError> {
-        let file = file_identity(&self.path).map_err(|error| RunStoreError::from_io(&self.path, &error))?;
+        let file = FileIdentity::from_path(&self.path);
+        let file = file.map_err(|error| RunStoreError::from_io(&self.path, &error))?;
         let version = self.connection.pragma_query_value(None, "data_version", |row| row.get(0));
         Ok(StoreStamp { version: version.map_err(|error| self.sqlite_error(&error))?, file })
     }
-}
-
-/// Returns the inode of a file, which stays the same if the open file is renamed.
-#[cfg(unix)]
-fn file_identity(path: &Path) -> std::io::Result<Option<u64>> {
-    use std::os::unix::fs::MetadataExt as _;
-    fs::metadata(path).map(|metadata| Some(metadata.ino()))
-}
-
-/// On other platforms an open file cannot be removed or replaced.
-#[cfg(not(unix))]
-fn identity(path: &Path) -> std::io::Result<Option<u64>> {
-    fs::metadata(path).map(|_| None)
 }
