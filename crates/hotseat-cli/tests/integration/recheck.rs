@@ -694,6 +694,33 @@ fn reports_value_that_is_no_longer_secret() {
     assert!(again.output.stdout.contains("ENV.API_TOKEN"), "{}", again.output);
 }
 
+/// Saved cases are without secrets, also those that stand in a file. The input of such a case has not changed.
+#[test]
+fn cases_that_contain_secrets_are_unchanged() {
+    let agent = echo_agent();
+    let env = [("API_TOKEN", "s3cr3t-value"), ("PIN_TOKEN", "12345678"), ("BANK_LOGIN", "bank-login-0817")];
+    let suite = "name: said\nturns: [{ user: it is s3cr3t-value }]\nassert: { text: { must_not_match: bad } }
+---\nname: served\nturns: [{ user: 'it is env-key-0816 and bank-login-0817' }]\nassert: { text: { must_not_match: bad } }
+mcp: { bank: { type: proxy, command: [cat], env: { A_API_KEY: env-key-0816, B_API_KEY: '${ENV.BANK_LOGIN}' } } }\n";
+    let number = |user: &str| {
+        json!({"id": "number", "metadata": {"pin": 12_345_678}, "turns": [{"user": user}]}).to_string()
+    };
+    let project = Project::with_agent(&agent).suite("a", suite).file("b.test.jsonl", &number("hi"));
+    let tested = project.test_in(&env, &["a.test.yaml", "b.test.jsonl"]);
+    tested.assert_all_passed();
+    project
+        .hotseat(&["compare", "out/report.json", "last"])
+        .assert_stdout(0, &["cases:  3 in both and compared"]);
+    assert_recheck_is_identical_in(&project, &env, &tested);
+    let project = project.file("b.test.jsonl", &number("ho"));
+    let again = recheck_in(&project, &env, &[]);
+    assert!(
+        error_message(&again, "number").contains("the input of the case has changed"),
+        "{}",
+        again.output
+    );
+}
+
 /// The mark in a saved conversation stands for the key of its run, not for the one that replaced it since.
 #[test]
 fn a_secret_with_another_value_is_unknown() {

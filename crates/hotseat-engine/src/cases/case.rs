@@ -501,6 +501,11 @@ impl TestCase {
         (&self.document.source, self.document.parse)
     }
 
+    /// Secrets of the servers behind the MCP proxies of the case.
+    pub fn server_secrets(&self) -> Vec<(String, String)> {
+        self.mcp.iter().flat_map(|(_, server)| server.secrets()).collect()
+    }
+
     /// True if hooks run before the case that may set variables.
     pub fn has_hooks(&self) -> bool {
         self.hooks > 0 || self.before.is_some()

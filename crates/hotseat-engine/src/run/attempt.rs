@@ -252,7 +252,7 @@ async fn prepare_case(
     let variables = VariableScope { redactor: &redactor, mcp, ..outside.case_variables(&hook_variables) };
     let redacted = |error| redactor.failure(test_error(error));
     let case = case.bind(variables).map_err(redacted)?;
-    let of_servers: Vec<_> = case.mcp.iter().flat_map(|(_, server)| server.secrets()).collect();
+    let of_servers = case.server_secrets();
     let redactor = match of_servers.is_empty() {
         true => redactor,
         false => {

@@ -11,7 +11,7 @@ use super::case_roles::{CaseScope, open_roles};
 use super::context::{EventRetention, RunContext};
 use super::plan::SelectedCase;
 use super::recheck_source::RecheckSource;
-use super::results::{CaseInfo, CaseRef};
+use super::results::{CaseDriver, CaseInfo, CaseRef};
 use crate::cases::{McpAddresses, TestCase, VariableScope};
 use crate::roles::RecordedAnswers;
 use crate::session::test_error;
@@ -59,7 +59,13 @@ pub(super) async fn recheck_attempt(
     }
     attempt.result.agent_diagnostics.clone_from(&kept.agent_diagnostics);
     let (before, now) = (&kept.case_ref.case, &selected.case_ref.case);
-    let changed = changed_input(before, now);
+    let judged = if has_other_judges(before, now) { &[] } else { &*kept.events };
+    let prepared =
+        prepare_recheck((&selected, number), &kept.result.hook_variables, judged, outside, recheck);
+    // Saved cases are masked.
+    let redactor =
+        prepared.as_ref().map_or_else(|_| SecretRedactor::default(), |ready| ready.redactor.clone());
+    let changed = changed_input(&before.masked([&redactor]), &now.masked([&redactor]));
     let run = recheck.conversations.run_id();
     if !changed.is_empty() {
         let message = format!("the input of the case has changed since run {run}: {}", changed.join(", "));
@@ -85,8 +91,7 @@ pub(super) async fn recheck_attempt(
         },
         is_untimed: kept.result.lacks_timestamps,
     };
-    let judged = if has_other_judges(&kept.case_ref.case, now) { &[] } else { &*kept.events };
-    match prepare_recheck((&selected, number), &kept.result.hook_variables, judged, outside, recheck) {
+    match prepared {
         Err(found) => attempt.result.verdict = Verdict::failed(test_error(found)),
         Ok(PreparedRecheck { case, mut redactor, timeouts, partners }) => {
             redactor.set_recorded(kept.redactor.recorded());
@@ -157,11 +162,13 @@ fn prepare_recheck(
     let (case, agent) = (&selected.case, selected.agent.as_ref());
     // An agent that can no longer be resolved has no secrets to redact.
     let bound = agent.and_then(|agent| outside.bind_agent(agent, hook_variables, McpAddresses::Example).ok());
-    let redactor = bound.map_or_else(|| outside.redactor(&[], hook_variables), |(_, redactor)| redactor);
+    let of_target = bound.map_or_else(Vec::new, |(target, _)| target.secrets);
+    let redactor = outside.redactor(&of_target, hook_variables);
     let answers = Arc::new(RecordedAnswers::from_events(judged, redactor.clone(), recheck.asks_judges));
     let named = CaseScope { case, suite: &selected.suite, agent, attempt: number };
     let (partners, _) = open_roles(outside, named, hook_variables, Some(answers), None)?;
     let case = case.bind(VariableScope { redactor: &redactor, ..outside.case_variables(hook_variables) })?;
+    let redactor = outside.redactor(&[of_target, case.server_secrets()].concat(), hook_variables);
     let hears = agent.is_some_and(|agent| agent.supports("metadata"));
     let case =
         outside.overrides.apply_to(outside.project.call_settings().apply_to_case(&case, number, hears));
@@ -229,7 +236,11 @@ fn changed_input(before: &CaseInfo, now: &CaseInfo) -> Vec<String> {
 
 /// Returns the input of a case without its turns, and its turns.
 fn case_input(case: &CaseInfo) -> (Map<String, Value>, Vec<Map<String, Value>>) {
-    let Value::Object(mut written) = case.to_filled_json() else { return Default::default() };
+    let Value::Object(mut written) = case.to_filled_json() else {
+        // Masked numbers may be no JSON.
+        let text = (case.driven == CaseDriver::Written).then(|| case.source_text.source.text.clone().into());
+        return (text.map(|text| ("text".to_string(), text)).into_iter().collect(), Vec::new());
+    };
     let turns = match written.remove("turns") {
         Some(Value::Array(turns)) => turns,
         Some(one) => vec![one],

@@ -15,6 +15,7 @@ use crate::cases::{
     AwaitingMarkers, CaseScenario, ParseSource, Suite, TestCase, TestFocus, parser_for, stable_id,
 };
 use hotseat_checks::RoleReference;
+use hotseat_targets::recorder::SecretRedactor;
 
 /// Reference to a case of a run.
 #[derive(Debug, Clone)]
@@ -167,6 +168,13 @@ impl CaseInfo {
         }
     }
 
+    /// The case as saved runs contain it: with the secrets masked that are known to `redactors`.
+    pub fn masked<'r>(&self, redactors: impl IntoIterator<Item = &'r SecretRedactor>) -> CaseInfo {
+        let mut case = self.clone();
+        case.source_text.source = case.source_text.masked(redactors);
+        case
+    }
+
     /// The case as written, with variables unresolved.
     pub fn to_json(&self) -> Value {
         let CaseSource { source, parse } = &self.source_text;
@@ -212,6 +220,13 @@ impl CaseSource {
     /// Source of a case within a suite.
     pub fn in_suite(source: Arc<SourceText>, suite: &Suite) -> Self {
         CaseSource { source, parse: parser_for(&suite.path) }
+    }
+
+    /// Returns the text with the secrets masked that are known to `redactors`.
+    pub fn masked<'r>(&self, redactors: impl IntoIterator<Item = &'r SecretRedactor>) -> Arc<SourceText> {
+        let mask =
+            |source: Arc<SourceText>, redactor: &SecretRedactor| source.map_text(|text| redactor.mask(text));
+        redactors.into_iter().fold(self.source.clone(), mask)
     }
 
     fn empty() -> Self {

@@ -30,7 +30,7 @@ pub fn read_saved_run(store: &RunStore, head: &StoredRun) -> Result<ReportRun, R
 impl From<&CaseOutcome> for ReportCase {
     fn from(outcome: &CaseOutcome) -> Self {
         let case = &outcome.case_ref.case;
-        let fingerprints = CaseFingerprints::for_case(case);
+        let fingerprints = CaseFingerprints::for_case(outcome);
         let (asked, checked) =
             fingerprints.map(|CaseFingerprints { asked, checked, .. }| (asked, checked)).unzip();
         let attempts = outcome.attempts.iter().map(|attempt| AttemptContent::from(&**attempt)).collect();

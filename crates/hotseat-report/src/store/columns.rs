@@ -1,7 +1,6 @@
 //! JSON columns of cases and attempts. Source locations are numbers that refer to rows of sources, which are
 //! stored once.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -97,18 +96,6 @@ pub(super) fn encode_case(
         first_line: source.first_line,
         first_column: source.first_column,
         text,
-    })
-}
-
-/// Returns the text of the source of a case, with the secrets masked that were known to `redactors`.
-pub(super) fn masked_text<'c>(
-    case: &'c CaseRef,
-    redactors: impl IntoIterator<Item = &'c SecretRedactor>,
-) -> Cow<'c, str> {
-    let text = Cow::Borrowed(&*case.case.source_text.source.text);
-    redactors.into_iter().fold(text, |text, redactor| match redactor.mask(&text) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(masked) => Cow::Owned(masked),
     })
 }
 

@@ -379,8 +379,8 @@ impl WriteState {
     fn write_started(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         let Some(run) = self.number else { return Ok(()) };
         for (case, begun) in std::mem::take(&mut self.started_cases).into_values() {
-            let text = columns::masked_text(&case, [&self.redactor]).into_owned();
-            self.insert_case((&case, &text), Some(begun), None, run, transaction)?;
+            let source = case.case.source_text.masked([&self.redactor]);
+            self.insert_case((&case, &source.text), Some(begun), None, run, transaction)?;
             self.running_cases.insert(case.index, begun);
         }
         Ok(())
@@ -435,8 +435,9 @@ impl WriteState {
         let events = columns::encode_events(&attempt.events).map_err(serialize_error)?;
         let facts = columns::encode_attempt(attempt, &events, &mut numbers)?;
         if self.dictionary.is_none() {
-            let text = columns::masked_text(&attempt.case_ref, [redactor, &attempt.redactor]);
-            let case = columns::encode_case(&attempt.case_ref, None, &text).map_err(serialize_error)?;
+            let source = attempt.case_ref.case.source_text.masked([redactor, &attempt.redactor]);
+            let case =
+                columns::encode_case(&attempt.case_ref, None, &source.text).map_err(serialize_error)?;
             let sample = sample([&case, &facts, &events]);
             self.dictionary = Some(write_dictionary(transaction, run, &sample)?);
         }
@@ -478,12 +479,13 @@ impl WriteState {
         };
         let of_attempts = outcome.attempts.iter().map(|attempt| &attempt.redactor);
         let redactors = iter::once(&self.redactor).chain(of_attempts);
-        let text = columns::masked_text(&outcome.case_ref, redactors).into_owned();
+        let written = &outcome.case_ref.case.source_text;
+        let source = written.masked(redactors);
         let begun = self.started_cases.remove(&index).map(|(_, begun)| begun);
-        let has_more_secrets = || text != columns::masked_text(&outcome.case_ref, [&self.redactor]);
+        let has_more_secrets = || source.text != written.masked([&self.redactor]).text;
         let running = self.running_cases.remove(&index).filter(|_| has_more_secrets());
         if begun.or(running).is_some() || outcome.never_started {
-            let case = (&*outcome.case_ref, &*text);
+            let case = (&*outcome.case_ref, &*source.text);
             return self.insert_case(case, begun.or(running), Some(&end), run, transaction);
         }
         transaction

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use hotseat_engine::run::{CaseDriver, CaseInfo};
+use hotseat_engine::run::{CaseDriver, CaseOutcome};
 use hotseat_engine::short_digest;
 
 /// Digests of a case: equal digests mean equal inputs and equal checks. The order of keys and assertions,
@@ -57,7 +57,9 @@ const STOP_KEY: &str = "stop_when";
 
 impl CaseFingerprints {
     /// Returns `None` for a case that is not written as an object, and for a program whose source is unknown.
-    pub fn for_case(case: &CaseInfo) -> Option<CaseFingerprints> {
+    /// Secrets are masked, as in saved runs.
+    pub fn for_case(outcome: &CaseOutcome) -> Option<CaseFingerprints> {
+        let case = outcome.case_ref.case.masked(outcome.attempts.iter().map(|attempt| &attempt.redactor));
         let Value::Object(written) = case.to_json() else { return None };
         let (mut asked, mut checked) = (Map::new(), Map::new());
         match &case.driven {
@@ -96,8 +98,8 @@ impl CaseFingerprints {
         Some(CaseFingerprints {
             asked: digest(Value::Object(asked)),
             checked: digest(Value::Object(checked)),
-            functions: case.function_digest.clone(),
-            judges: case.judge_digest.clone(),
+            functions: case.function_digest,
+            judges: case.judge_digest,
         })
     }
 }

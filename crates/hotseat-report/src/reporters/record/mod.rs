@@ -73,7 +73,7 @@ records! {
         tags?: &'a [String] = &case.tags,
         metadata?: Option<&'a Value> = case.metadata.as_ref(),
         /// Fingerprints for comparisons.
-        fingerprints?: Option<CaseFingerprints> = CaseFingerprints::for_case(case),
+        fingerprints?: Option<CaseFingerprints> = CaseFingerprints::for_case(outcome),
         /// If there is one input: the input of the case, or the sent input.
         input?: Option<Cow<'a, Value>> = input,
         /// True if the case passed only on a retry.
