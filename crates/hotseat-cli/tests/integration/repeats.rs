@@ -408,6 +408,25 @@ fn interrupted_repeats_do_not_pass() {
     assert!(output.stdout.contains("► [pgg] 100% (2/2) Cut Short avg:"), "{output}");
 }
 
+/// Attempts that did not start could have saved a case whose attempts until then say nothing about the agent.
+#[test]
+fn interrupted_repeats_without_a_valid_attempt_are_skipped() {
+    let agent = letter_agent();
+    let suite = with("g", &unreachable_hook(&agent, "runs", "1"));
+    let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &suite);
+    let mut running = project.command(&["test", "-o", "out.json", "--runs", "2", "--parallel", "1"]).spawn();
+    agent.wait_for_requests(1, TEST_TIMEOUT);
+    running.press_ctrl_c();
+    running.wait_for_stdout("no new cases");
+    running.press_ctrl_c();
+    let output = running.wait();
+    output.assert_code(130);
+    let result = &project.workspace.read_json("out.json")["results"][0];
+    assert_eq!((&result["status"], &result["invalid"]), (&json!("skipped"), &json!(2)), "{output}");
+    let reason = "0 of 2 runs passed, 2 were invalid, only 2 were started: the run was interrupted";
+    assert_eq!(result["skip_reason"], reason, "{output}");
+}
+
 #[test]
 fn rejects_contradictory_options() {
     let agent = echo_agent();

@@ -134,8 +134,8 @@ impl AggregateVerdict {
                 let message = format!("{words}; run {number} was skipped: {reason}");
                 Verdict::failed(AttemptFailure::new(FailureKind::Inconclusive, message))
             }
-            _ if stability.passed + stability.failed == 0 => telling.verdict.clone(),
             AggregateOutcome::CutShort => Verdict::skipped(format!("{words}: the run was interrupted")),
+            _ if stability.passed + stability.failed == 0 => telling.verdict.clone(),
             AggregateOutcome::TooFew => {
                 Verdict::failed(match (&telling.verdict.failure, &telling.verdict.skip_reason) {
                     (Some(failure), _) => AttemptFailure {
