@@ -608,6 +608,52 @@ fn judge_configuration_is_part_of_check_identity() {
     assert_eq!(skip_reason(&project, "a_test.ts", "\nit(", "\n// unchanged\nit("), None);
 }
 
+/// Cases that are not compared, with the reason, after a change of a file.
+#[track_caller]
+fn not_compared(project: &Project, file: &str, from: &str, to: &str) -> Value {
+    let text = project.workspace.read(file);
+    assert!(text.contains(from), "{from} in {text}");
+    write_report(project, "one.json", &[]);
+    project.workspace.file(file, &text.replace(from, to));
+    write_report(project, "two.json", &[]);
+    project.workspace.file(file, &text);
+    let (_, found) = run_compare(project, &["one.json", "two.json"]);
+    let all = found["not_compared"].as_array().expect("a list").iter();
+    all.map(|not| json!([not["id"], not["why"]])).collect()
+}
+
+#[test]
+fn changed_scenarios_differ_in_their_own_cases_only() {
+    const SCENARIOS: &str = "[{id: one, name: One, goal: g, say: hello, want: You}, {id: two, name: Two, goal: g, say: hello, want: You}]\n";
+    const JSON: &str = r#"[{"id": "one", "name": "One", "goal": "g", "say": "hello"}, {"id": "two", "name": "Two", "goal": "g", "say": "hello"}]"#;
+    let suite = |scenarios: &str| {
+        format!(
+            "id: a\nscenarios: {scenarios}\nturns: [{{ user: '${{scenario.say}}', assert: [{{ type: contains, value: '${{scenario.want}}' }}] }}]\n"
+        )
+    };
+    let script = "import { it, user, agent, expect, scenarioSet } from 'hotseat';\n\
+                  scenarioSet('set', 'all.json', (scenario) => {\n\
+                    it(`a ${scenario.name}`, () => { user.says(scenario.say); expect(agent).toContain('You'); });\n\
+                  });\n";
+    let agent = echo_agent();
+    let of_file = Project::with_agent(&agent).suite("a", &suite("all.yaml")).file("all.yaml", SCENARIOS);
+    let inline = Project::with_agent(&agent).suite("a", &suite(SCENARIOS));
+    let program = Project::with_agent(&agent).file("a_test.ts", script).file("all.json", JSON);
+    let inputs = "the user inputs or the agent context differ";
+    for (project, file) in [(&of_file, "all.yaml"), (&inline, "a.test.yaml")] {
+        let changed = |from, to| not_compared(project, file, from, to);
+        assert_eq!(changed("Two, goal: g, say: hello", "Two, goal: g, say: hi"), json!([["a@two", inputs]]));
+        let want = ("say: hello, want: You}]", "say: hello, want: said}]");
+        assert_eq!(changed(want.0, want.1), json!([["a@two", "different checks"]]));
+        // Neither an input nor a check.
+        assert_eq!(changed("Two, goal: g", "Two, goal: other"), json!([]));
+        let third = "You}, {id: three, name: Three, goal: g, say: hello, want: You}]\n";
+        assert_eq!(changed("You}]\n", third), json!([]));
+    }
+    let changed = not_compared(&program, "all.json", r#""say": "hello"}]"#, r#""say": "hi"}]"#);
+    assert_eq!(changed, json!([["a Two@two", inputs]]));
+}
+
 #[test]
 fn changed_functions_and_judges_are_noted() {
     let agent = echo_agent();

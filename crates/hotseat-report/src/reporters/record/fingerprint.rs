@@ -60,12 +60,17 @@ impl CaseFingerprints {
     /// Secrets are masked, as in saved runs.
     pub fn for_case(outcome: &CaseOutcome) -> Option<CaseFingerprints> {
         let case = outcome.case_ref.case.masked(outcome.attempts.iter().map(|attempt| &attempt.redactor));
-        let Value::Object(written) = case.to_json() else { return None };
+        // The list of scenarios contains those of other cases, or is only the name of a file.
+        let Value::Object(written) = case.to_filled_json() else { return None };
         let (mut asked, mut checked) = (Map::new(), Map::new());
         match &case.driven {
             CaseDriver::Written => {}
             CaseDriver::Program(source) => drop(checked.insert("program".to_string(), json!(source))),
             CaseDriver::Unknown => return None,
+        }
+        // A program may send anything from its scenario.
+        if let (CaseDriver::Program(_), Some(scenario)) = (&case.driven, &case.scenario) {
+            asked.insert("scenario".to_string(), json!(scenario.fingerprint));
         }
         if let Some(around) = &case.judged_from_around {
             checked.insert("from around".to_string(), json!(around));
