@@ -757,6 +757,38 @@ fn only_true_and_false_decide_a_check() {
     assert_script_errors(&cases);
 }
 
+/// An object written in a test is identical to none of the agent's, and no text equals a regular expression.
+#[test]
+fn negated_comparisons_that_pass_anyway_are_errors() {
+    const SAME_OBJECT: &str = "it looks for the same object";
+    const NO_TEXT: &str = "no text equals a regular expression";
+    assert_script_errors(&[
+        ("expect(agent.toolCalls).not.toContain({ name: 'check_availability' })", SAME_OBJECT),
+        ("expect(new Set(agent.toolCalls)).not.toContain({ name: 'check_availability' })", SAME_OBJECT),
+        ("expect([{ room: 'Blue' }]).not.toContain({ room: /blue/i })", "use not.toContainEqual"),
+        ("expect({ room: 'Blue' }).not.toBe({ room: 'Blue' })", "use not.toEqual"),
+        ("expect('an error').not.toBe(/error/)", NO_TEXT),
+        ("expect('an error').not.toEqual(/error/)", "use not.toMatch"),
+        ("expect(['an error']).not.toContain(/error/)", NO_TEXT),
+        (
+            "evaluate(['an error']).not.toContainEqual(/error/)",
+            "use not.toContainEqual(expect.stringMatching(/error/))",
+        ),
+    ]);
+    assert_outcomes(
+        "const own = { a: 1 };",
+        "",
+        &[
+            ("expect([{ a: 1 }]).not.toContain({ a: 2 })", true),
+            ("expect({ a: 1, b: 2 }).not.toBe(own)", true),
+            ("expect([own].values()).not.toContain({ a: 2 })", true),
+            ("expect([own, { a: 1 }]).not.toContain(own)", false),
+            ("expect([own].values()).not.toContain(own)", false),
+            ("expect([/a/]).not.toContainEqual(/b/)", true),
+        ],
+    );
+}
+
 /// A name that does not exist would be undefined, and undefined is not equal to anything.
 #[test]
 fn misspelt_names_do_not_pass() {

@@ -95,7 +95,7 @@ const COMPARE_ENTRIES = ["toBe", "toEqual", "toStrictEqual", "toMatchObject", "t
 
 /** The same of a matcher for values. */
 function ofValue(name) {
-  const { GIVEN_OF_VALUES, compareValue, ofValues } = part("valueMatchers");
+  const { GIVEN_OF_VALUES, compareValue, ofValues, unequalAnyway } = part("valueMatchers");
   if (!Object.hasOwn(ofValues, name)) return undefined;
   return [GIVEN_OF_VALUES[name] ?? [1, 1], ({ value, subject, way }, negated, args) => {
     if (negated && args.length > 1 && name.startsWith("toContain")) throw misuse(`not.${name} needs one value: negating several is ambiguous`);
@@ -104,6 +104,8 @@ function ofValue(name) {
     const objects = negated && COMPARE_ENTRIES.includes(name) ? part("values").objectsInPlaceOfTexts(value, args[0]) : undefined;
     if (objects !== undefined) throw misuse(`not.${name} would pass because ${objects}`);
     if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is not a value: use one of its members, for example \`agent.response.text\``);
+    const unequal = negated && COMPARE_ENTRIES.includes(name) ? unequalAnyway(name, value, args[0]) : undefined;
+    if (unequal !== undefined) throw misuse(`not.${name} would pass because ${unequal}`);
     compareValue(name, value, args, way(negated));
   }];
 }

@@ -51,6 +51,19 @@ function typeNamed(matcher, name) {
 /** Returns the entries of an iterable, or undefined. */
 const entriesOf = (value) => (typeof value?.[Symbol.iterator] === "function" ? [...value] : undefined);
 
+/** Returns why a negated comparison would pass although the content is the expected one. */
+function unequalAnyway(name, value, expected) {
+  if (!isObject(expected) || expected instanceof Matcher) return undefined;
+  const isOfEntries = name.startsWith("toContain");
+  const entries = Array.isArray(value) || value instanceof Set ? [...value] : [];
+  const found = isOfEntries ? entries : [value];
+  if (expected instanceof RegExp && found.some((one) => typeof one === "string")) return `no text equals a regular expression: use ${isOfEntries ? `not.toContainEqual(expect.stringMatching(${show(expected)}))` : "not.toMatch"}`;
+  if (!["toBe", "toContain"].includes(name) || found.includes(expected)) return undefined;
+  const isLike = isOfEntries ? holds : equal;
+  if (!found.some((one) => tried(() => isLike(one, expected)) === true)) return undefined;
+  return `it looks for the same object, and ${shown(expected)} is another one with this content: use ${isOfEntries ? "not.toContainEqual, with expect.objectContaining for some members" : "not.toEqual"}`;
+}
+
 /** Minimum and maximum number of arguments of matchers for values; `[1, 1]` if not listed. */
 const GIVEN_OF_VALUES = {
   toContain: [1, Infinity],
@@ -183,4 +196,4 @@ function unknown(written, subject, negated) {
   throw misuse(`unknown matcher \`${written}\`${near === null ? "" : `: did you mean \`${near}\`?`}`);
 }
 
-return { GIVEN_OF_VALUES, LOOKED_UP, TYPES, compareValue, ofValues, sized, typeName, unknown, valueAt };
+return { GIVEN_OF_VALUES, LOOKED_UP, TYPES, compareValue, ofValues, sized, typeName, unequalAnyway, unknown, valueAt };
