@@ -704,6 +704,34 @@ fn tool_called() {
     );
 }
 
+/// Their negation would pass whatever the agent does.
+#[test]
+fn limits_without_a_value_between_them_are_rejected() {
+    let limited =
+        |condition: &str| format!(r#"{{"type": "tool_called", "name": "a", "where": {{"n": {condition}}}}}"#);
+    for (condition, words) in [
+        (r#"{"at_least": 5, "at_most": 1}"#, "no value is at least 5 and at most 1"),
+        (r#"{"more_than": 5, "at_most": 5}"#, "no value is more than 5 and at most 5"),
+        (r#"{"at_least": 5, "less_than": 5.0}"#, "no value is at least 5 and less than 5.0"),
+        (r#"{"not": {"more_than": "b", "less_than": "a"}}"#, "the smaller limit comes first"),
+        (r#"{"at_least": 5, "at_most": "9"}"#, "no value is at least 5 and at most \"9\""),
+    ] {
+        assert_rejected_assertion(&limited(condition), words);
+    }
+    let agent = |request: &FakeRequest| {
+        FakeRun::for_request(request).started().tool("c", "a", &json!({"n": 5}), Some(json!("ok"))).finished()
+    };
+    let row = |condition: &str| serde_json::from_str(&limited(condition)).expect("JSON");
+    assert_table(
+        agent,
+        &[
+            (row(r#"{"at_least": 5, "at_most": 5}"#), Passes),
+            (row(r#"{"more_than": 4, "less_than": 6, "at_most": 5}"#), Passes),
+            (row(r#"{"more_than": 5, "less_than": 6}"#), Fails),
+        ],
+    );
+}
+
 #[test]
 fn non_json_arguments_match_no_expected_ones() {
     let agent = |request: &FakeRequest| {

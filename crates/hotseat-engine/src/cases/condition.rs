@@ -67,6 +67,7 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
     for relation in ValueRelation::ALL {
         all.extend(map.json(relation.name()).map(|limit| ArgumentCondition::Compared(*relation, limit)));
     }
+    refuse_empty_range(&map, diagnostics);
     for (key, fitting) in [("regex", MatchMode::All), ("regex_any", MatchMode::Any)] {
         if map.has(key) {
             let patterns = read_patterns(&map, key, diagnostics).into_iter().map(|(pattern, _)| pattern);
@@ -113,6 +114,20 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
         }
         1 => all.pop(),
         _ => Some(ArgumentCondition::All(all)),
+    }
+}
+
+/// Refuses limits between which no value is: a negated condition would pass whatever the agent does.
+fn refuse_empty_range(map: &MapView<'_>, diagnostics: &mut Diagnostics) {
+    use ValueRelation::{AtLeast, AtMost, LessThan, MoreThan};
+    for (lower, upper) in [(AtLeast, AtMost), (AtLeast, LessThan), (MoreThan, AtMost), (MoreThan, LessThan)] {
+        let (Some(least), Some(most)) = (map.json(lower.name()), map.json(upper.name())) else { continue };
+        // Only the limit itself could be within the range that `at_least` and `at_most` close.
+        let within = if lower == AtLeast { upper } else { LessThan };
+        if ArgumentCondition::Compared(within, most.clone()).is_met(Some(&least)) != Ok(true) {
+            let message = format!("no value is {} {least} and {} {most}", lower.describe(), upper.describe());
+            diagnostics.push(Diagnostic::new(message).at(map.place()).help("the smaller limit comes first"));
+        }
     }
 }
 
