@@ -756,6 +756,23 @@ fn non_json_arguments_match_no_expected_ones() {
     );
 }
 
+/// As an argument such a text is compared as it is, so a negation would pass whatever the agent does.
+#[test]
+fn patterns_of_results_are_rejected_as_arguments() {
+    for assertion in [
+        r#"{"type": "tool_called", "name": "a", "arguments": {"to": "regex:^R"}}"#,
+        r#"{"type": "tool_called", "value": {"name": "a", "args": {"list": [{"to": "regex:^R"}]}}}"#,
+    ] {
+        assert_rejected_assertion(assertion, "`regex:` marks a pattern in results only");
+    }
+    let agent = |request: &FakeRequest| {
+        let arguments = json!({"q": "regex:^R"});
+        FakeRun::for_request(request).started().tool("c", "a", &arguments, Some(json!("ok"))).finished()
+    };
+    let text = json!({"type": "tool_called", "name": "a", "where": {"q": {"equals": "regex:^R"}}});
+    assert_table(agent, &[(text, Passes)]);
+}
+
 #[test]
 fn tool_result() {
     assert_table(

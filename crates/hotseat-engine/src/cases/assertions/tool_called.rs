@@ -47,6 +47,21 @@ document_shape! {
     }
 }
 
+/// Refuses texts that would be patterns in results. Arguments are compared as they are, so a negation would pass.
+fn refuse_patterns(view: NodeView<'_>, diagnostics: &mut Diagnostics) {
+    let members = view.entries().into_iter().flatten().map(|(_, _, member)| member);
+    for part in members.chain(view.list().into_iter().flatten()) {
+        refuse_patterns(part, diagnostics);
+    }
+    let place = view.place();
+    // The value of a variable is never a pattern.
+    if view.text().is_some() && place.text().trim_start_matches(['"', '\'']).starts_with("regex:") {
+        let message = "`regex:` marks a pattern in results only; arguments are compared as they are";
+        let help = "use `where`: `{ regex: PATTERN }`, or `{ equals: TEXT }` for this very text";
+        diagnostics.push(Diagnostic::new(message).at(place).help(help));
+    }
+}
+
 fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     let value = map.get("value");
     let named = value.and_then(|value| value.map(&TOOL_CALLED_VALUE));
@@ -71,6 +86,9 @@ fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         }
         (outer, inner) => outer.or(inner),
     };
+    for written in [Some(map), named.as_ref()].into_iter().flatten() {
+        written.get("arguments").into_iter().for_each(|view| refuse_patterns(view, diagnostics));
+    }
     let match_mode = match map.text("match") {
         Some("exact") => ArgumentMatch::Exact,
         _ => ArgumentMatch::Subset,
