@@ -267,6 +267,16 @@ fn rejects_invalid_inputs() {
         json!({"id": "a", "type": "single_turn", "turns": [{"input": "x"}, {"input": "y"}]}),
         "there are 2 turns, but `type` allows only one",
     );
+    for (key, source) in [
+        ("simulator", json!({"use": "scripts:a.b"})),
+        ("simulate", json!({"goal": "x", "use": "scripts:a.b"})),
+        ("interactive", json!({"enabled": true})),
+    ] {
+        assert_case_rejected(
+            json!({"id": "a", "type": "single_turn", "input": "x", key: source}),
+            &format!("`{key}` adds turns, but `type` allows only one"),
+        );
+    }
     assert_case_rejected(
         json!({"id": "a", "input": "x", "before": "env_test.Before"}),
         "or use a script function; looked for env_test.ts",

@@ -60,8 +60,8 @@ document_shape! {
         /// `{test_case, result, before_data}`. A failure does not change the verdict. It does not run if
         /// `before` failed.
         optional "after" = Kind::NonEmptyText,
-        /// `single_turn`: exactly one turn. `multi_turn`: if the agent waits for input after the last turn,
-        /// `on_missing_input` applies.
+        /// `single_turn`: exactly one turn, without a simulated user or `interactive`. `multi_turn`: if the agent
+        /// waits for input after the last turn, `on_missing_input` applies.
         optional "type" = Kind::Choice(&["single_turn", "multi_turn"]),
         /// Messages before the first turn. They are sent to the agent as history.
         optional "messages" = Kind::NonEmptyList(&Kind::Shape(&MESSAGE)),

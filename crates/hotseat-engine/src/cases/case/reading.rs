@@ -259,6 +259,7 @@ fn read_case(
     let interactive = input_sources::read_human_input(map, diagnostics);
     let max_turns = map.size("max_turns").or(told_max);
     check_turn_counts(map, turns.len(), max_turns, diagnostics);
+    refuse_further_turns(map, interactive.is_some(), diagnostics);
     let expects_more =
         map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
     let mut checks = AssertionBlock::read(map.get("assert"), diagnostics)
@@ -337,6 +338,19 @@ fn check_turn_counts(
     if map.text("type") == Some("single_turn") && turns > 1 {
         let message = format!("there are {turns} turns, but `type` allows only one");
         diagnostics.report(map.place_of("type"), message);
+    }
+}
+
+/// Refuses sources of further turns in a case that has only one.
+fn refuse_further_turns(map: &MapView<'_>, asks_human: bool, diagnostics: &mut Diagnostics) {
+    if map.text("type") != Some("single_turn") {
+        return;
+    }
+    let sources = ["simulator", "simulate", "interactive"].into_iter();
+    for key in sources.filter(|key| map.has(key) && (*key != "interactive" || asks_human)) {
+        let message = format!("`{key}` adds turns, but `type` allows only one");
+        let help = format!("remove `type: single_turn`, or `{key}`");
+        diagnostics.push(Diagnostic::new(message).at(map.key_place(key)).help(help));
     }
 }
 
