@@ -503,15 +503,13 @@ impl ScriptContext {
                 ScriptError::new(ScriptErrorKind::StackLimit, "the script exceeds the maximum call depth")
             }
             "SyntaxError" if stack.len() <= 1 && !calls.contains("(native)") => self.syntax_error(&text),
-            "ReferenceError" if NODE_MODULE_WORDS.iter().any(|word| text == format!("{word} is not defined")) => {
-                ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}"))
-                    .help("modules are imported and exported: `import { name } from \"./file\"`, `export const name = …`")
+            "ReferenceError" if let Some(help) = self.missing_name_help(&text) => {
+                ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}")).help(help)
             }
-            "ReferenceError" if TIMER_WORDS.iter().any(|word| text == format!("{word} is not defined")) => {
-                ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}"))
-                    .help("scripts have no timers: what takes time, such as a message to the agent, returns when it is done")
-            }
-            "TypeError" if text == "not a function" && let Some(callee) = place.as_ref().and_then(callee) => {
+            "TypeError"
+                if text == "not a function"
+                    && let Some(callee) = place.as_ref().and_then(callee) =>
+            {
                 ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: `{callee}` is not a function"))
             }
             "" => ScriptError::new(ScriptErrorKind::Thrown, text),
@@ -590,6 +588,20 @@ impl ScriptContext {
         ScriptError::new(ScriptErrorKind::Import, format!("{module} exports no `{name}`"))
             .at(place)
             .help(help)
+    }
+
+    /// Advice for a name that does not exist: one of other systems, or one that is only not imported.
+    fn missing_name_help(&self, text: &str) -> Option<String> {
+        let name = text.strip_suffix(" is not defined")?;
+        if NODE_MODULE_WORDS.contains(&name) {
+            return Some("modules are imported and exported: `import { name } from \"./file\"`, `export const name = …`".into());
+        }
+        if TIMER_WORDS.contains(&name) {
+            return Some("scripts have no timers: what takes time, such as a message to the agent, returns when it is done".into());
+        }
+        let host_modules = self.state.host_modules.borrow();
+        let (module, _) = host_modules.iter().find(|(_, names)| names.iter().any(|export| export == name))?;
+        Some(format!("import it: `import {{ {name} }} from \"{module}\"`"))
     }
 
     /// Returns the error of a script that had to stop.

@@ -125,6 +125,18 @@ fn caught_failure_still_fails() {
 }
 
 #[test]
+fn names_that_are_not_imported_are_explained() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent)
+        .file("a_test.ts", "describe('a', () => {});\n")
+        .file("b_test.ts", "import { it } from 'hotseat';\nit('b', () => { expect(1).toBe(1); });\n");
+    let help = "import it: `import { describe } from \"hotseat\"`";
+    project.hotseat(&["list", "a_test.ts"]).assert_stderr(2, &["--> a_test.ts:1:1", help]);
+    let failure = project.test(&["b_test.ts"]).failure("b").to_string();
+    assert!(failure.contains("import { expect } from"), "{failure}");
+}
+
+#[test]
 fn test_bugs_are_test_errors() {
     for (script, words) in [
         ("it('a', () => { missing(); });", "missing is not defined"),
