@@ -176,6 +176,12 @@ fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
         ("an entry of `turns` must be a mapping, ", Some(text)) if text.starts_with("user:") => {
             return Some("write a space after the colon: `user: …`".into());
         }
+        ("an entry of `forbid_calls` must be a mapping, ", Some(_)) => {
+            return Some("list tools that must not be called at all under `forbid`".into());
+        }
+        ("`simulator` must be a mapping, ", Some(text)) => {
+            return Some(format!("write `simulator: {{ use: \"{text}\" }}`").into());
+        }
         ("`text` must be false or a mapping, ", Some(_)) => {
             return Some("write `text: { must_match: PATTERN }`".into());
         }
