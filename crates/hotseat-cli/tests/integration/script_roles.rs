@@ -134,7 +134,7 @@ fn function_generates_cases() {
     assert_eq!(tested.case("G2")["turns"][0]["input"], "edges 2");
     for (name, code, words) in [
         ("none", 3, "scripts:roles.none generated no cases"),
-        ("broken", 3, "Error: no ideas"),
+        ("broken", 3, "Error: no ideas\n |"),
         ("wrong", 2, "did you mean `input`?"),
         ("mke", 2, "did you mean `make`?"),
     ] {

@@ -69,7 +69,12 @@ pub async fn generate_cases(
         None,
         EventRetention::Nothing,
     )?;
-    let failed = |words: String| Diagnostic::new(format!("{generator} generated no cases: {words}"));
+    // The error of a function continues with its line.
+    let failed = |words: String| {
+        let (reason, detail) = words.split_once('\n').unwrap_or((&words, ""));
+        let failed = Diagnostic::new(format!("{generator} generated no cases: {reason}"));
+        if detail.is_empty() { failed } else { failed.help(detail) }
+    };
     let started = match agent_generator.and_then(|agent| agent.start.as_ref()) {
         None => None,
         Some(start) => {
