@@ -102,6 +102,13 @@ fn hard_assertion_ends_test_and_soft_one_does_not() {
 }
 
 #[test]
+fn test_functions_name_missing_arguments() {
+    let tested = run_script("export function TestA(t) { t.assert.Equal(1); }");
+    let message = tested.failure("TestA")["message"].to_string();
+    assert!(message.contains("Equal expects 2 arguments and an optional message, got 1"), "{message}");
+}
+
+#[test]
 fn caught_failure_still_fails() {
     let agent = booking();
     let script = "it('a', async () => {

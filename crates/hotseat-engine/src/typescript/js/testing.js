@@ -37,7 +37,7 @@ function testing(name, state) {
   /** Validates the arguments of an assertion: `count` values and an optional message. Returns an undecided check or undefined. */
   const given = (name, count, args) => {
     const expected = `${name} expects ${count} argument${count === 1 ? "" : "s"} and an optional message`;
-    if (args.length < count || args.length > count + 1) return { expected, error: `there are ${args.length}` };
+    if (args.length < count || args.length > count + 1) return { expected, error: `${expected}, got ${args.length}` };
     if (args.slice(0, count).some(isPromise)) return { expected, error: "a promise was passed: await the value first" };
     if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") return { expected, error: `${shown(args[count])} is not a message` };
     return undefined;
