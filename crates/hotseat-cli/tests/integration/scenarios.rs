@@ -178,6 +178,16 @@ fn thousands_of_scenarios_belong_into_a_file() {
     words.iter().for_each(|words| assert!(refused.stderr.contains(words), "{words}: {refused}"));
 }
 
+/// Read once for each scenario, a document of this size would take minutes.
+#[test]
+fn inline_scenarios_are_read_once() {
+    let list = vec!["0"; 60].join(", ");
+    let set = (0..500).map(|number| format!("  - {{ name: n{number}, goal: g, list: [{list}] }}\n"));
+    let case = format!("id: a\nturns: [{{ user: hi }}]\nscenarios:\n{}", set.collect::<String>());
+    let listed = Project::with_agent(&agent()).suite("a", &case).hotseat(&["list"]);
+    assert!(listed.stderr.ends_with("500 of 500 cases in 1 suite\n"), "{listed}");
+}
+
 #[test]
 fn errors_name_scenario_set_file_and_index() {
     let agent = agent();

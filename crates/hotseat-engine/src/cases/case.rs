@@ -240,6 +240,8 @@ struct CaseDocument {
     agents: Arc<AgentsByName>,
     shared: Arc<SharedSettings>,
     folders: Arc<[PathBuf]>,
+    /// The name as written, with variables unresolved.
+    written_name: String,
     scenario: Option<Arc<CaseScenario>>,
     /// True if cases without a simulator of their own get the default one.
     default_simulator: bool,
@@ -492,7 +494,7 @@ impl TestCase {
         let id = self.id.strip_suffix(&format!("@{}", scenario.id));
         let name = self.name.strip_suffix(&format!(": {}", scenario.name));
         let mut names: Vec<String> = [id, name].into_iter().flatten().map(str::to_string).collect();
-        names.extend(Some(self.document.written_name()).filter(|written| !written.is_empty()));
+        names.extend(Some(self.document.written_name.clone()).filter(|written| !written.is_empty()));
         names
     }
 
@@ -524,13 +526,6 @@ impl CaseDocument {
             scenario.fill_variables(&mut node, &self.source);
         }
         node
-    }
-
-    /// The name as written, with variables unresolved.
-    fn written_name(&self) -> String {
-        let node = (self.parse)(&self.source).ok();
-        let name = ["name", "id"].iter().find_map(|key| node.as_ref()?.get(key).map(DocumentNode::to_json));
-        name.and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
     }
 }
 

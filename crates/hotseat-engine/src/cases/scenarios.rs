@@ -116,6 +116,13 @@ pub(super) fn has_inline_scenarios(whole: &DocumentNode) -> bool {
     written.is_some_and(|set| matches!(set.value, NodeValue::List(_)) || set.get("scenarios").is_some())
 }
 
+/// Removes the scenarios of a case from its document.
+pub(super) fn remove_scenarios(whole: &mut DocumentNode) {
+    if let NodeValue::Map(entries) = &mut whole.value {
+        entries.retain(|entry| entry.key.text != "scenarios");
+    }
+}
+
 /// Decodes a set of scenarios declared by a program, in the form of `scenarios` of a case.
 ///
 /// # Errors
@@ -342,8 +349,8 @@ impl CaseScenario {
     ) {
         let fill =
             |text: &str, kind: &Kind, text_use: TextUse| self.fill_text(text, kind, text_use, redactor);
+        remove_scenarios(whole);
         if let NodeValue::Map(entries) = &mut whole.value {
-            entries.retain(|entry| entry.key.text != "scenarios");
             let simulated = entries.iter_mut().filter(|entry| entry.key.text == "simulate");
             simulated.for_each(|entry| self.drop_null_members(&mut entry.value));
         }

@@ -25,7 +25,8 @@ use crate::cases::patterns::read_pattern;
 use crate::cases::peer_words::explain_peer_words;
 use crate::cases::reliability::read_reliability;
 use crate::cases::scenarios::{
-    CaseScenario, MAX_INLINE_SCENARIOS, has_inline_scenarios, read_scenarios, scenario_names,
+    CaseScenario, MAX_INLINE_SCENARIOS, PlacedScenario, has_inline_scenarios, read_scenarios,
+    remove_scenarios, scenario_names,
 };
 use crate::cases::script::{read_client_tools, read_interrupt_answers};
 use crate::cases::shape::{CASE, CHECKPOINT, EXPECTED_ERROR, MESSAGE, TURN};
@@ -33,7 +34,8 @@ use crate::cases::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
 use crate::cases::variables::{VariableScope, interpolate};
 use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check, nearest_or,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, NodeView, SourceSpan, SourceText, check,
+    nearest_or,
 };
 use hotseat_targets::message::{ContentPart, MessageRole, RequestIdentity, merge_json};
 
@@ -72,7 +74,7 @@ impl TestCase {
         parse: ParseSource,
         with: DecodeContext<'_>,
     ) -> Vec<Result<Arc<TestCase>, Diagnostics>> {
-        let node = match parse(source) {
+        let mut node = match parse(source) {
             Ok(node) => node,
             Err(diagnostics) => return vec![Err(diagnostics)],
         };
@@ -86,14 +88,16 @@ impl TestCase {
                 let help = "move them to a file: `scenarios: FILE.json`";
                 vec![Err(Diagnostic::new(message).at(place).help(help).into())]
             }
-            Some(Ok(all)) => all
-                .into_iter()
-                .map(|placed| {
+            Some(Ok(all)) => {
+                // A copy of all scenarios for each of them would take quadratic time.
+                remove_scenarios(&mut node);
+                let decode = |placed: PlacedScenario| {
                     let scenario = Some(placed.scenario.clone());
                     let decoded = TestCase::decode(source, node.clone(), parse, with, scenario);
                     decoded.map_err(|wrong| placed.explain(wrong, &node))
-                })
-                .collect(),
+                };
+                all.into_iter().map(decode).collect()
+            }
         }
     }
 
@@ -107,6 +111,7 @@ impl TestCase {
         let DecodeSettings { inherited, agents, environment, redactor, default_simulator, .. } =
             with.decoding;
         let mut diagnostics = Diagnostics::new();
+        let written_name = written_name(&node);
         if let Some(scenario) = &scenario {
             scenario.fill_checked(&mut node, source, redactor, &mut diagnostics);
         }
@@ -134,6 +139,7 @@ impl TestCase {
             agents: agents.clone(),
             shared: with.shared.clone(),
             folders: with.folders.clone(),
+            written_name,
             scenario,
         });
         let hooks = hook_nodes(&node, source).count();
@@ -177,6 +183,15 @@ impl TestCase {
     }
 }
 
+/// The name as written, with variables unresolved.
+fn written_name(node: &DocumentNode) -> String {
+    let name = ["name", "id"].iter().find_map(|key| node.get(key));
+    match name.map(|name| &name.value) {
+        Some(NodeValue::String(name)) => name.to_string(),
+        _ => String::new(),
+    }
+}
+
 fn hook_nodes<'a>(
     node: &'a DocumentNode,
     source: &'a Arc<SourceText>,
@@ -198,7 +213,7 @@ fn decode_case(
         || matches!(variables.redactor.text(&source.text), Cow::Owned(_));
     let filled = is_changed.then(|| {
         let mut node = whole.clone();
-        if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
+        if let NodeValue::Map(entries) = &mut node.value {
             for entry in entries.iter_mut().filter(|entry| entry.key.text != "hooks") {
                 if let Some(field) = CASE.field(&entry.key.text) {
                     interpolate(&mut entry.value, &field.kind, variables, source, &mut diagnostics);
@@ -242,8 +257,7 @@ fn read_case(
     let shown = |text: &str| variables.redactor.text(text).into_owned();
     let (id, name) = (map.text("id"), map.text("name"));
     let called = document.scenario.as_ref().map(|scenario| {
-        let written = document.written_name();
-        scenario_names(name.or(id).unwrap_or_default(), id, &written, scenario)
+        scenario_names(name.or(id).unwrap_or_default(), id, &document.written_name, scenario)
     });
     let (id, name) = match &called {
         Some((name, id)) => (Some(id.as_str()), Some(name.as_str())),
@@ -524,7 +538,7 @@ fn asserts_something(written: &serde_json::Value) -> bool {
 
 /// Diagnostic for a case without a name. Omitted if a key is misspelt, which is reported instead.
 fn missing_name(node: &DocumentNode, source: &Arc<SourceText>) -> Option<Diagnostic> {
-    let hotseat_document::NodeValue::Map(entries) = &node.value else { return None };
+    let NodeValue::Map(entries) = &node.value else { return None };
     let names = |key: &str| matches!(key, "name" | "id");
     if entries.iter().any(|entry| names(&entry.key.text) || CASE.field(&entry.key.text).is_none()) {
         return None;
