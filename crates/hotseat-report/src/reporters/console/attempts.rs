@@ -105,6 +105,7 @@ fn stability_lines(look: &ConsoleOptions, stability: &CaseStability) -> String {
 /// Formats `67% (2/3) Unstable avg:230ms - FAILED` with notes about the runs. Without valid runs there is no rate.
 fn rate_label(outcome: &CaseOutcome, stability: &CaseStability) -> (String, TextStyle) {
     let class = match stability.class() {
+        Some(_) if stability.passed + stability.failed == 0 => "Skipped",
         // A case that never passes is not unstable.
         Some(_) if stability.never_passed() => "Consistently Failing",
         Some(StabilityClass::Stable) => "Stable",
