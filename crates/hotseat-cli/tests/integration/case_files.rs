@@ -200,6 +200,33 @@ fn history_is_sent_unchanged_in_one_request() {
     assert_eq!(tested.case("input")["output"], "You said: No");
 }
 
+/// Providers return null for what is not there, and people paste what they got.
+#[test]
+fn history_of_a_provider_may_contain_null_and_refusals() {
+    let agent = FakeAgent::start(echo);
+    let call =
+        json!({"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
+    let history = json!([
+        {"role": "user", "content": "Book it"},
+        {"role": "assistant", "content": null, "refusal": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        {"role": "assistant", "content": null, "refusal": "I cannot pay."},
+        {"role": "user", "content": "Why?"},
+    ]);
+    Project::with_agent(&agent).cases(&[json!({"id": "a", "input": history})]).test(&[]).assert_all_passed();
+    let sent = messages(&request_bodies(&agent)[0]);
+    assert_eq!(sent[1]["toolCalls"], json!([call]));
+    assert_eq!(sent[3], json!({"role": "assistant", "content": "I cannot pay."}));
+    assert_case_rejected(
+        json!({"id": "a", "input": [{"role": "assistant", "content": null}, {"content": "x"}]}),
+        "message 0 has no `content`",
+    );
+    assert_case_rejected(
+        json!({"id": "a", "input": [{"content": "x", "refusal": "y"}]}),
+        "message 0 has `refusal`, which only assistant messages may have",
+    );
+}
+
 #[test]
 fn repeated_history_calls_are_not_counted() {
     let agent = FakeAgent::with_run(|run, request| {

@@ -107,12 +107,16 @@ fn read_message(index: usize, map: &MapView<'_>, diagnostics: &mut Diagnostics) 
     let role = map.text("role").and_then(MessageRole::from_name).unwrap_or(MessageRole::User);
     let calls = map.maps("tool_calls", &MESSAGE_CALL);
     let tool_calls: Vec<_> = calls.filter_map(|call| read_message_call(&call, diagnostics)).collect();
-    if !map.has("content") && tool_calls.is_empty() {
+    // Providers return null for what is not there.
+    let written = ["content", "refusal"].map(|key| map.get(key).filter(|view| !view.json().is_null()));
+    if written.iter().all(Option::is_none) && tool_calls.is_empty() {
         diagnostics.report(map.place(), format!("message {index} has no `content`"));
     }
-    if map.has("tool_calls") && role != MessageRole::Assistant {
-        let message = format!("message {index} has `tool_calls`, which only assistant messages may have");
-        diagnostics.report(map.key_place("tool_calls"), message);
+    for key in ["tool_calls", "refusal"] {
+        if map.has(key) && role != MessageRole::Assistant {
+            let message = format!("message {index} has `{key}`, which only assistant messages may have");
+            diagnostics.report(map.key_place(key), message);
+        }
     }
     match (role, map.has("tool_call_id")) {
         (MessageRole::Tool, false) => {
@@ -127,7 +131,7 @@ fn read_message(index: usize, map: &MapView<'_>, diagnostics: &mut Diagnostics) 
     }
     ConversationMessage {
         role,
-        content: map.get("content").map(|content| read_parts(content, diagnostics)).unwrap_or_default(),
+        content: written.into_iter().flatten().flat_map(|part| read_parts(part, diagnostics)).collect(),
         name: map.text("name").map(str::to_string),
         tool_calls,
         tool_call_id: map.text("tool_call_id").map(str::to_string),

@@ -260,8 +260,10 @@ document_shape! {
     pub static MESSAGE "Message" {
         /// Role of the speaker.
         optional "role" = Kind::Choice(MessageRole::NAMES), shown "user",
-        /// Content: text or parts. Optional only for an assistant that calls tools.
-        optional "content" = Kind::OneOf(&[Kind::Text, PARTS]),
+        /// Content: text or parts. Optional, or null, only for an assistant that calls tools or refuses.
+        optional "content" = Kind::OneOf(&[Kind::Text, PARTS, Kind::Null]),
+        /// What an assistant said in place of a content, as chat completions return it; sent as content. May be null.
+        optional "refusal" = Kind::OneOf(&[Kind::Text, Kind::Null]),
         /// Name of the speaker.
         optional "name" = Kind::NonEmptyText,
         /// Tool calls of an assistant.
