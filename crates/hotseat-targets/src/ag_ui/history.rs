@@ -120,6 +120,16 @@ impl HistoryMessage {
         }
     }
 
+    /// Returns true if the message has a content that is not empty.
+    pub fn has_content(&self) -> bool {
+        self.content().is_some_and(|content| !content.is_null() && content != "")
+    }
+
+    /// Returns true if the message has a content that only the provider of the model can read.
+    pub fn has_encrypted_value(&self) -> bool {
+        matches!(self, HistoryMessage::Json(message) if message.contains_key("encryptedValue"))
+    }
+
     /// Returns true if the message has calls.
     pub fn has_calls(&self) -> bool {
         match self {
@@ -257,6 +267,13 @@ impl MessageHistory {
     /// Returns the message at a slot of this history.
     pub fn message_mut(&mut self, slot: MessageSlot) -> &mut MessageObject {
         self.stored_mut(slot).get_or_insert_with(|| MessageObject::new().into()).json_mut()
+    }
+
+    /// Sets the sub-agent of a message, if it has one.
+    pub fn set_subagent(&mut self, slot: MessageSlot, subagent: Option<&Arc<str>>) {
+        if subagent.is_some() {
+            wire::set_subagent(self.message_mut(slot), subagent);
+        }
     }
 
     /// Returns the last message with an id, of any role.

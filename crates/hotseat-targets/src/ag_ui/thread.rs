@@ -246,7 +246,13 @@ impl ConversationThread {
     }
 
     /// Adds a call to its assistant message.
-    pub fn add_call_entry(&mut self, id: &Arc<str>, name: &Arc<str>, parent: Option<&Arc<str>>) {
+    pub fn add_call_entry(
+        &mut self,
+        id: &Arc<str>,
+        name: &Arc<str>,
+        parent: Option<&Arc<str>>,
+        subagent: Option<&Arc<str>>,
+    ) {
         if self.history.caller(id).is_some_and(|slot| self.is_of_turn(&slot)) {
             return;
         }
@@ -255,25 +261,28 @@ impl ConversationThread {
         match known {
             Some(slot) => self.history.add_call(slot, id, name),
             None => {
-                self.history.push(HistoryMessage::Call(CallMessage {
+                let slot = self.history.push(HistoryMessage::Call(CallMessage {
                     id: message_id.clone(),
                     call_id: id.clone(),
                     tool: name.clone(),
                     arguments: None,
                 }));
+                self.history.set_subagent(slot, subagent);
             }
         }
     }
 
     /// Appends a second call with the id of another one; it has the other one's arguments until its own
     /// arrive.
-    pub fn add_second_call_entry(&mut self, id: &str, name: &str) {
+    pub fn add_second_call_entry(&mut self, id: &str, name: &str, subagent: Option<&Arc<str>>) {
         let Some(known) = self.calls.get(id) else { return };
         let message_id = known.trace_id.clone();
         let mut entry =
             self.history.call_entry(id).cloned().unwrap_or_else(|| json!({"id": id, "type": "function"}));
         entry["function"]["name"] = Value::String(name.to_string());
-        self.history.push(object(json!({"id": message_id, "role": "assistant", "toolCalls": [entry]})));
+        let message = object(json!({"id": message_id, "role": "assistant", "toolCalls": [entry]}));
+        let slot = self.history.push(message);
+        self.history.set_subagent(slot, subagent);
     }
 
     /// Replaces the history by the messages of a snapshot. Activity and reasoning messages are kept after
@@ -398,10 +407,8 @@ impl ConversationThread {
     pub fn outgoing(&self) -> impl Iterator<Item = Cow<'_, MessageObject>> {
         let sent = self.history.iter().filter(|message| match message.role() {
             "activity" => false,
-            "assistant" => {
-                let said = message.content().is_some_and(|content| !content.is_null() && content != "");
-                said || message.has_calls()
-            }
+            "assistant" => message.has_content() || message.has_calls(),
+            "reasoning" => message.has_content() || message.has_encrypted_value(),
             _ => true,
         });
         sent.map(HistoryMessage::to_json)

@@ -603,6 +603,13 @@ pub(super) fn merge_metadata(into: &mut MessageObject, metadata: EventMetadata) 
     }
 }
 
+/// Sets the sub-agent of a message, if it has one.
+pub(super) fn set_subagent(message: &mut MessageObject, subagent: Option<&Arc<str>>) {
+    if let Some(subagent) = subagent {
+        message.insert("subagentRunId".to_string(), Value::String(subagent.to_string()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

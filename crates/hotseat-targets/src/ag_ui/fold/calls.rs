@@ -71,7 +71,8 @@ impl RunFold<'_> {
                 open = OpenCall { arguments, reannounced: again, ..OpenCall::default() };
             }
         }
-        self.thread.add_call_entry(&id, &e.tool_call_name, e.parent_message_id.as_ref());
+        let (parent, subagent) = (e.parent_message_id.as_ref(), e.subagent_run_id.as_ref());
+        self.thread.add_call_entry(&id, &e.tool_call_name, parent, subagent);
         self.add_call_metadata(&id, e.metadata);
         self.add_to_run(&id);
         open.last_part = Some(self.now);
@@ -222,8 +223,9 @@ impl RunFold<'_> {
         if let Some(first) = first.filter(|_| self.calls_in_run.contains_key(id)) {
             self.waiting_calls.entry(id.clone()).or_default().push_back(first.trace_id.clone());
         }
+        let subagent = seen.subagent.clone();
         self.record_new_call(id, name, seen);
-        self.thread.add_second_call_entry(id, name);
+        self.thread.add_second_call_entry(id, name, subagent.as_ref());
     }
 
     /// Sets the arguments of a call; `streamed` contains the agent's text, if the history does not have it yet.
@@ -400,6 +402,7 @@ impl RunFold<'_> {
                 error: error.clone(),
             };
             let slot = self.thread.history.insert_result(result);
+            self.thread.history.set_subagent(slot, e.subagent_run_id.as_ref());
             if e.metadata.is_some() {
                 merge_metadata(self.thread.history.message_mut(slot), e.metadata);
             }

@@ -247,20 +247,20 @@ impl RunFold<'_> {
             Event::RunError(e) => self.run_failed(e),
             Event::StepStarted(e) => self.emit(Payload::StepStarted(Step { turn_id, name: e.step_name })),
             Event::StepFinished(e) => self.emit(Payload::StepFinished(Step { turn_id, name: e.step_name })),
-            Event::ReasoningMessageStart(e) => self.reasoning_start(e.message_id, e.subagent_run_id),
+            Event::ReasoningMessageStart(e) => self.reasoning_start(e),
             Event::ReasoningContent(e) => self.reasoning_content(e),
-            Event::ReasoningMessageEnd(e) => self.reasoning_end(e.message_id.as_ref()),
+            Event::ReasoningMessageEnd(e) => self.reasoning_end(e),
             Event::ReasoningStart(_) | Event::ReasoningEnd(_) => {}
             Event::ThinkingStart(_) | Event::ThinkingEnd(_) => self.note_thinking(),
             Event::ThinkingMessageStart(_) => {
                 self.note_thinking();
-                self.reasoning_start(None, None);
+                self.reasoning_start(wire::Span::default());
             }
             Event::ThinkingContent(e) => {
                 self.note_thinking();
                 self.reasoning_content(wire::ReasoningDelta { message_id: None, ..e });
             }
-            Event::ThinkingMessageEnd(_) => self.reasoning_end(None),
+            Event::ThinkingMessageEnd(_) => self.reasoning_end(wire::Span::default()),
             Event::EncryptedValue(e) => self.store_encrypted_value(e),
             Event::SubagentStarted(e) => {
                 let subagent = e.subagent_run_id.unwrap_or_default();

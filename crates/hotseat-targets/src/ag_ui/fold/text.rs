@@ -6,7 +6,7 @@ use hotseat_trace::{AssistantMessage, Origin, ReasoningMessage, TimeOffset};
 use serde_json::Value;
 
 use super::super::recorded_texts::MAX_CONTINUED_BYTES;
-use super::super::wire::{self, merge_metadata};
+use super::super::wire::{self, MessageObject, merge_metadata, set_subagent};
 use super::run::{OpenReasoning, OpenText, RunFold};
 use crate::message::json_text::{append_piece, joined};
 
@@ -21,9 +21,7 @@ impl RunFold<'_> {
         if let Some(name) = e.name {
             message.insert("name".to_string(), Value::String(name));
         }
-        if let Some(subagent) = &e.subagent_run_id {
-            message.insert("subagentRunId".to_string(), Value::String(subagent.to_string()));
-        }
+        set_subagent(message, e.subagent_run_id.as_ref());
         if role != "assistant" {
             // Servers require the member, and the text may be empty.
             message.entry("content").or_insert_with(|| Value::String(String::new()));
@@ -117,13 +115,32 @@ impl RunFold<'_> {
         });
     }
 
-    pub(super) fn reasoning_start(&mut self, id: Option<Arc<str>>, subagent: Option<Arc<str>>) {
-        self.open_reasoning(OpenReasoning { id, text: String::new(), subagent });
+    pub(super) fn reasoning_start(&mut self, e: wire::Span) {
+        let wire::Span { message_id, subagent_run_id, metadata } = e;
+        self.open_reasoning(
+            OpenReasoning { id: message_id, text: String::new(), subagent: subagent_run_id },
+            metadata,
+        );
     }
 
-    fn open_reasoning(&mut self, thought: OpenReasoning) {
+    /// Opens a reasoning. Its message stands in the history where it began.
+    fn open_reasoning(&mut self, thought: OpenReasoning, metadata: wire::EventMetadata) {
+        if let Some(message) = self.reasoning_message(thought.id.as_ref()) {
+            set_subagent(message, thought.subagent.as_ref());
+            merge_metadata(message, metadata);
+        }
         self.open_reasonings.entry(thought.id.clone()).or_default().push(self.reasonings.len());
         self.reasonings.push(Some(thought));
+    }
+
+    /// Returns the message of a reasoning in the history. Only producers with reasoning ids know messages of that role, and without
+    /// a further request none is needed.
+    fn reasoning_message(&mut self, id: Option<&Arc<str>>) -> Option<&mut MessageObject> {
+        let id = id.filter(|_| !self.is_abandoned)?;
+        let message = self.thread.message_mut(id, "reasoning");
+        // Servers require the member.
+        message.entry("content").or_insert_with(|| Value::String(String::new()));
+        Some(message)
     }
 
     /// Returns the index of the last opened reasoning with this id.
@@ -134,18 +151,30 @@ impl RunFold<'_> {
     pub(super) fn reasoning_content(&mut self, e: wire::ReasoningDelta) {
         let place = self.open_reasoning_index(e.message_id.as_ref());
         match place.and_then(|place| self.reasonings[place].as_mut()) {
-            Some(thought) => append_piece(&mut thought.text, &e.delta),
+            Some(thought) => {
+                append_piece(&mut thought.text, &e.delta);
+                self.add_reasoning_metadata(e.message_id.as_ref(), e.metadata);
+            }
             None => {
                 let (id, subagent) = (e.message_id, e.subagent_run_id);
-                self.open_reasoning(OpenReasoning { id, text: e.delta, subagent });
+                self.open_reasoning(OpenReasoning { id, text: e.delta, subagent }, e.metadata);
             }
         }
     }
 
-    pub(super) fn reasoning_end(&mut self, id: Option<&Arc<str>>) {
-        let place = self.open_reasonings.get_mut(&id.cloned()).and_then(Vec::pop);
+    pub(super) fn reasoning_end(&mut self, e: wire::Span) {
+        let place = self.open_reasonings.get_mut(&e.message_id).and_then(Vec::pop);
         if let Some(thought) = place.and_then(|place| self.reasonings[place].take()) {
             self.complete_reasoning(thought);
+            self.add_reasoning_metadata(e.message_id.as_ref(), e.metadata);
+        }
+    }
+
+    fn add_reasoning_metadata(&mut self, id: Option<&Arc<str>>, metadata: wire::EventMetadata) {
+        if metadata.is_some()
+            && let Some(message) = self.reasoning_message(id)
+        {
+            merge_metadata(message, metadata);
         }
     }
 
@@ -155,13 +184,9 @@ impl RunFold<'_> {
         if content.is_empty() {
             return;
         }
-        if let Some(id) = id.as_ref().filter(|_| !self.is_abandoned) {
-            // Only producers with reasoning ids know messages of that role.
-            let message = self.thread.message_mut(id, "reasoning");
+        if let Some(message) = self.reasoning_message(id.as_ref()) {
             message.insert("content".to_string(), Value::String(content.to_string()));
-            if let Some(subagent) = &subagent {
-                message.insert("subagentRunId".to_string(), Value::String(subagent.to_string()));
-            }
+            set_subagent(message, subagent.as_ref());
         }
         let message_id = id.unwrap_or_default();
         self.emit(ReasoningMessage { turn_id: self.turn_id(), message_id, content, subagent });
@@ -183,10 +208,11 @@ impl RunFold<'_> {
             message.insert("encryptedValue".to_string(), value);
             return;
         }
-        // The reasoning may have no other content; servers require the member.
-        let message = self.thread.message_mut(&e.entity_id, "reasoning");
-        message.entry("content").or_insert_with(|| Value::String(String::new()));
-        message.insert("encryptedValue".to_string(), value);
+        // The reasoning may have no other content.
+        if let Some(message) = self.reasoning_message(Some(&e.entity_id)) {
+            set_subagent(message, e.subagent_run_id.as_ref());
+            message.insert("encryptedValue".to_string(), value);
+        }
     }
 
     /// Completes all open text and reasoning.

@@ -179,6 +179,67 @@ fn reasoning_and_encrypted_values_are_resent() {
     assert_eq!(sent[4]["encryptedValue"], "of the result");
 }
 
+/// A247, A384: reasoning that other messages interrupt stands where it began, with its metadata. Without a text it is not sent.
+#[test]
+fn interrupted_reasoning_is_resent_where_it_began() {
+    let sent = resent_messages(vec![|run| {
+        let reasoning = |kind: &str, more: Value| {
+            let mut event = json!({"type": format!("REASONING_MESSAGE_{kind}"), "messageId": "t1"});
+            event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            event
+        };
+        run.started()
+            .raw_event(json!({"type": "REASONING_MESSAGE_START", "messageId": "t0", "role": "reasoning"}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_END", "messageId": "t0"}))
+            .raw_event(reasoning("START", json!({"metadata": {"a": 1, "b": 1}})))
+            .raw_event(reasoning("CONTENT", json!({"delta": "Hm.", "metadata": {"b": 2}})))
+            .tool_call("c1", "look", &json!({}))
+            .raw_event(reasoning("END", json!({"metadata": {"c": 3}})))
+            .text("Yes.")
+            .finished()
+    }]);
+    assert_eq!(roles(&sent), ["user", "reasoning", "assistant(c1)", "assistant", "user"]);
+    assert_eq!(
+        (&sent[1]["content"], &sent[1]["metadata"]),
+        (&json!("Hm."), &json!({"a": 1, "b": 2, "c": 3}))
+    );
+}
+
+/// A435: messages of a sub-agent are resent as its own, with calls and results.
+#[test]
+fn messages_of_sub_agents_are_resent_with_their_owner() {
+    let sent = resent_messages(vec![|run| {
+        let events = [
+            json!({"type": "SUBAGENT_STARTED", "name": "clerk"}),
+            json!({"type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "t", "encryptedValue": "x"}),
+            json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "look"}),
+            json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}),
+            json!({"type": "TOOL_CALL_RESULT", "messageId": "r1", "toolCallId": "c1", "content": "seen"}),
+            // The same id again is a second call.
+            json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "look", "parentMessageId": "m"}),
+            json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}),
+            json!({"type": "SUBAGENT_FINISHED"}),
+        ];
+        let own = |mut event: Value| {
+            event["subagentRunId"] = json!("s");
+            event
+        };
+        events.into_iter().map(own).fold(run.started(), FakeRun::raw_event).text("Done.").finished()
+    }]);
+    let owners: Vec<(String, Option<&str>)> =
+        roles(&sent).into_iter().zip(sent.iter().map(|message| message["subagentRunId"].as_str())).collect();
+    let expected = [
+        ("user", None),
+        ("reasoning", Some("s")),
+        ("assistant(c1)", Some("s")),
+        ("tool:c1", Some("s")),
+        ("assistant(c1)", Some("s")),
+        ("assistant", None),
+        ("user", None),
+    ];
+    assert_eq!(owners, expected.map(|(role, owner)| (role.to_string(), owner)));
+}
+
 /// Some servers share an id between reasoning and answer; these are two messages.
 #[test]
 fn reasoning_and_text_may_share_an_id() {
