@@ -245,6 +245,15 @@ impl ConversationThread {
         self.history.with_id(id).map(|slot| self.history.message_mut(slot))
     }
 
+    /// Appends the messages that the server has added to those of the request.
+    pub fn add_unknown_messages(&mut self, messages: Vec<MessageObject>) {
+        for message in messages {
+            if wire::id(&message).is_some_and(|id| self.history.with_id(id).is_none()) {
+                self.history.push(message);
+            }
+        }
+    }
+
     /// Adds a call to its assistant message.
     pub fn add_call_entry(
         &mut self,

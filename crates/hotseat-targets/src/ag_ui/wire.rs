@@ -183,6 +183,7 @@ bodies! {
         #[serde(default)] thread_id: Option<Arc<str>>,
         #[serde(default)] run_id: Option<Arc<str>>,
         #[serde(default, deserialize_with = "said")] protocol_version: Option<String>,
+        #[serde(default, deserialize_with = "optional_value")] input: Option<Value>,
     }
     RunFinished {
         #[serde(default)] thread_id: Option<Arc<str>>,
@@ -207,6 +208,19 @@ bodies! {
     }
     SubagentFinished { #[serde(default, deserialize_with = "optional_value")] result: Option<Value> }
     SubagentError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
+}
+
+impl RunStarted {
+    /// Removes and returns the messages on which the agent runs, as far as it tells them.
+    pub fn take_messages(&mut self) -> Vec<MessageObject> {
+        let messages = self.input.as_mut().and_then(|input| input.get_mut("messages")?.as_array_mut());
+        let messages = messages.map(std::mem::take).into_iter().flatten();
+        let objects = messages.filter_map(|message| match message {
+            Value::Object(message) => Some(message),
+            _ => None,
+        });
+        objects.filter(|message| id(message).is_some() && !role(message).is_empty()).collect()
+    }
 }
 
 impl ToolResult {

@@ -323,7 +323,7 @@ impl RunFold<'_> {
         self.note("THINKING events of older producers are read as REASONING".to_string());
     }
 
-    fn run_started(&mut self, e: wire::RunStarted) {
+    fn run_started(&mut self, mut e: wire::RunStarted) {
         self.note_other_thread("RUN_STARTED", e.thread_id.as_deref());
         // Only the first run of a stream is the requested one.
         let first = !std::mem::replace(&mut self.started, true);
@@ -333,6 +333,9 @@ impl RunFold<'_> {
         if let Some(version) = e.protocol_version.as_deref().filter(|version| !is_supported_version(version))
         {
             self.note(format!("the agent uses the unknown protocol version {version}"));
+        }
+        if first {
+            self.thread.add_unknown_messages(e.take_messages());
         }
         self.progress = RunProgress::Running;
         let run_id = e.run_id.unwrap_or_default();

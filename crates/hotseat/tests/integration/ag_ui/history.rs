@@ -179,6 +179,33 @@ fn reasoning_and_encrypted_values_are_resent() {
     assert_eq!(sent[4]["encryptedValue"], "of the result");
 }
 
+/// A369: messages that the server has added to the input of the run are resent once; they are not the agent's output.
+#[test]
+fn messages_that_the_server_adds_to_the_input_are_resent() {
+    let sent = resent_messages(vec![
+        |run| {
+            let policy = json!({"id": "policy", "role": "system", "content": "Be polite."});
+            let note = json!({"id": "note", "role": "assistant", "content": "Added."});
+            let unusable =
+                [json!("text"), json!({"role": "user", "content": "no id"}), json!({"id": "no role"})];
+            let input: Vec<Value> = [policy, note].into_iter().chain(unusable).collect();
+            // The input of an inner run is none of the conversation.
+            let inner = json!({"messages": [{"id": "inner", "role": "user", "content": "Sum up."}]});
+            run.raw_event(json!({"type": "RUN_STARTED", "input": {"messages": input}}))
+                .raw_event(json!({"type": "RUN_STARTED", "runId": "inner", "input": inner}))
+                .raw_event(json!({"type": "RUN_FINISHED", "runId": "inner"}))
+                .text("Yes.")
+                .finished()
+        },
+        |run| {
+            let known = json!([{"id": "policy", "role": "system", "content": "Be polite."}]);
+            run.raw_event(json!({"type": "RUN_STARTED", "input": {"messages": known}})).text("No.").finished()
+        },
+    ]);
+    assert_eq!(roles(&sent), ["user", "system", "assistant", "assistant", "user", "assistant", "user"]);
+    assert_eq!((&sent[1]["content"], &sent[2]["content"]), (&json!("Be polite."), &json!("Added.")));
+}
+
 /// A247, A384: reasoning that other messages interrupt stands where it began, with its metadata. Without a text it is not sent.
 #[test]
 fn interrupted_reasoning_is_resent_where_it_began() {
