@@ -54,6 +54,8 @@ enum EntityStep {
     Start,
     Continue,
     End,
+    /// Adds to an entity, open or not.
+    Complete,
 }
 
 #[derive(Debug)]
@@ -77,6 +79,11 @@ fn entity_step(event: &Event) -> Option<(EntityKind, &Arc<str>, EntityStep)> {
         Event::ReasoningMessageStart(e) => (ReasoningMessage, e.message_id.as_ref()?, EntityStep::Start),
         Event::ReasoningContent(e) => (ReasoningMessage, e.message_id.as_ref()?, EntityStep::Continue),
         Event::ReasoningMessageEnd(e) => (ReasoningMessage, e.message_id.as_ref()?, EntityStep::End),
+        Event::ToolResult(e) => (ToolCall, &e.tool_call_id, EntityStep::Complete),
+        Event::EncryptedValue(e) if e.subtype == "tool-call" => {
+            (ToolCall, &e.entity_id, EntityStep::Complete)
+        }
+        Event::EncryptedValue(e) => (ReasoningMessage, &e.entity_id, EntityStep::Complete),
         _ => return None,
     })
 }
@@ -176,7 +183,12 @@ impl SequenceRules {
             let is_open = before.is_some_and(|entity| entity.open);
             return is_open.then(|| format!("{name} for {kind} {shown}, which is already open"));
         }
-        let Some(entity) = entities.get_mut(id).filter(|entity| entity.open) else {
+        let known = entities.get_mut(id);
+        if step == EntityStep::Complete {
+            let is_of_other = known.is_some_and(|entity| entity.is_claimed_by(owner));
+            return is_of_other.then(|| format!("{name} for {kind} {shown}, which another agent started"));
+        }
+        let Some(entity) = known.filter(|entity| entity.open) else {
             return Some(format!("{name} for {kind} {shown}, which is not open"));
         };
         entity.open = step != EntityStep::End;

@@ -341,6 +341,27 @@ fn message_cannot_be_continued_by_another_agent() {
         &[of_call("TOOL_CALL_START", "c"), with_subagent("a", of_call("TOOL_CALL_END", "c"))],
     );
 
+    let result = json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "ok"});
+    let value = json!({"type": "REASONING_ENCRYPTED_VALUE", "subtype": "tool-call", "entityId": "c", "encryptedValue": "x"});
+    let call_of = |owner: &str| {
+        [of_call("TOOL_CALL_START", "c"), of_call("TOOL_CALL_END", "c")]
+            .map(|event| with_subagent(owner, event))
+    };
+    let [start_of_a, end_of_a] = call_of("a");
+    assert_valid_in_run(&[
+        start_of_a.clone(),
+        end_of_a.clone(),
+        with_subagent("a", value.clone()),
+        result.clone(),
+    ]);
+    for (name, event) in [("TOOL_CALL_RESULT", result), ("REASONING_ENCRYPTED_VALUE", value)] {
+        assert_violation_in_run(
+            4,
+            &format!("{name} for tool call c, which another agent started"),
+            &[start_of_a.clone(), end_of_a.clone(), with_subagent("b", event)],
+        );
+    }
+
     let call_in = |mut call: Value| {
         call["parentMessageId"] = json!("m");
         call
