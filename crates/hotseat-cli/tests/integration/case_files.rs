@@ -204,8 +204,7 @@ fn history_is_sent_unchanged_in_one_request() {
 #[test]
 fn history_of_a_provider_may_contain_null_and_refusals() {
     let agent = FakeAgent::start(echo);
-    let call =
-        json!({"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
     let history = json!([
         {"role": "user", "content": "Book it"},
         {"role": "assistant", "content": null, "refusal": null, "tool_calls": [call]},

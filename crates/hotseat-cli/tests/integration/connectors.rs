@@ -335,6 +335,24 @@ fn anthropic_gets_its_own_reasoning_and_ids_back() {
     assert_eq!(messages[2]["content"][0]["tool_use_id"], "toolu_1");
 }
 
+/// The model and the tester learn what is wrong, not only that the text is no object.
+#[test]
+fn arguments_that_are_not_json_are_named_as_such() {
+    let call = json!({"index": 0, "id": "c1", "function": {"name": "lookup_order", "arguments": "{\"order_id\": 'A-17'}"}});
+    let server = FakeAgent::start(move |request| match request.index {
+        0 => ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None)).finish("tool_calls"),
+        _ => ChatCompletion::new().text("Which one?").finish("stop"),
+    });
+    let connector = format!("{{ type: openai, base_url: '{server}v1', model: m }}");
+    let tested = agent_with_tool(&connector).test(&[]);
+    tested.assert_all_passed();
+    let words = "the text of the arguments is not JSON (expected value at line 1 column 14)";
+    let error = tested.case("a")["turns"][0]["tool_calls"][0]["error"].to_string();
+    assert!(error.contains(words), "{error}");
+    let result = server.requests()[1].json()["messages"][3]["content"].to_string();
+    assert!(result.contains(words), "{result}");
+}
+
 /// A provider that fails within a stream has not replied, however complete the text looks.
 #[test]
 fn provider_errors_in_a_stream_fail_the_turn() {
@@ -356,10 +374,16 @@ fn provider_errors_in_a_stream_fail_the_turn() {
         assert!(failure.to_string().contains("ended its reply with an error"), "{reason}: {failure}");
     }
     run(harmless_stream()).assert_all_passed();
-    let tested = run(ChatCompletion::new().text("Paid.").finish("tired").into());
-    tested.assert_all_passed();
-    let notes = tested.case("a")["turns"][0]["notes"].to_string();
-    assert!(notes.contains("the reply ends with an unknown finish_reason, tired"), "{notes}");
+    for (reason, note) in [
+        ("tired", "the reply ends with an unknown finish_reason, tired"),
+        ("length", "the reply was truncated at its token limit"),
+        ("content_filter", "the reply was stopped by a content filter"),
+    ] {
+        let tested = run(ChatCompletion::new().text("Paid.").finish(reason).into());
+        tested.assert_all_passed();
+        let notes = tested.case("a")["turns"][0]["notes"].to_string();
+        assert!(notes.contains(note), "{reason}: {notes}");
+    }
 }
 
 /// What is missing may be a call.

@@ -266,6 +266,26 @@ fn calls_of_tools_that_a_client_does_not_offer_end_the_turn_over_stdio() {
     assert!(said.contains(&json!({"type": "text", "text": "Signed by Ada"})), "{said:#?}");
 }
 
+/// Otherwise a client would take half an answer for a whole one.
+#[test]
+fn an_answer_that_was_cut_says_so_over_stdio() {
+    let script = "rules:
+- { when: { user: long }, reply: { text: And so, stop: max_tokens } }
+- { when: { user: bad }, reply: { text: I can, stop: refusal } }
+- { reply: Hello. }
+";
+    let project =
+        Project::empty().file("clerk/agent.yaml", "name: Clerk\n").file("clerk/script.yaml", script);
+    let said = answered_lines(
+        &project,
+        &[],
+        &["long", "bad", "hello"].map(|text| json!({"type": "message", "text": text})),
+    );
+    let ends = said.iter().filter(|line| line["type"] == "done");
+    let reasons: Vec<_> = ends.map(|line| line["finish_reason"].as_str()).collect();
+    assert_eq!(reasons, [Some("length"), Some("content_filter"), None], "{said:#?}");
+}
+
 #[test]
 fn stdio_conversations_can_be_stored() {
     let project = project();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat_model::{ModelReply, ModelToolCall};
+use hotseat_model::{ModelReply, ModelToolCall, read_arguments};
 use hotseat_trace::{InvocationMode, MoveCall, Participant, ToolOutcome};
 use serde_json::Value;
 
@@ -146,6 +146,12 @@ struct ExecutableCall<'p> {
     target_input: Value,
 }
 
+/// Returns why arguments that a model wrote are not JSON. Such arguments are kept as their text.
+fn json_error(input: &Value) -> Option<String> {
+    let error = read_arguments(input.as_str()?).err()?;
+    Some(format!("the text of the arguments {error}"))
+}
+
 /// Validates a call and resolves its tool and target.
 fn resolve_call<'p>(
     basis: DecisionBasis<'p>,
@@ -159,7 +165,8 @@ fn resolve_call<'p>(
     let target = tool.target.as_ref().ok_or_else(|| missing("tool", name))?;
     let violations = schema::violations(&tool.input_schema, input);
     if !violations.is_empty() {
-        return Err(WorkFailure::business(ErrorCode::InvalidInput, violations.join("; ")));
+        let message = json_error(input).unwrap_or_else(|| violations.join("; "));
+        return Err(WorkFailure::business(ErrorCode::InvalidInput, message));
     }
     let work = match target {
         ToolTarget::Task(task) => {

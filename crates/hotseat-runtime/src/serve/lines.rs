@@ -441,10 +441,9 @@ impl LineTurn<'_, '_> {
             self.write_line(json!({"type": "usage", "usage": usage}))?;
         }
         let mut done = json!({"type": "done"});
-        if !ending.calls.is_empty() {
-            done["finish_reason"] = json!("tool_calls");
-        } else if ending.stop_reason.as_deref() == Some("max_tokens") {
-            done["finish_reason"] = json!("length");
+        let reason = ending.finish_reason();
+        if reason != "stop" {
+            done["finish_reason"] = json!(reason);
         }
         self.write_line(done)
     }

@@ -13,7 +13,6 @@ use futures_util::FutureExt;
 use hotseat_document::is_blank;
 use hotseat_model::{
     Model, ModelError, ModelErrorKind, ModelRequest, ModelTool, ReplyDelta, ReplyFuture, ReplySink,
-    StopReason,
 };
 use hotseat_runtime::conversation::{
     ApprovalVerdict, ContextEntry, ConversationInput as Told, OperationAddress,
@@ -533,11 +532,10 @@ impl EmbeddedTurn<'_> {
         }
         self.record(record, payload);
         match &record.payload {
-            Payload::LlmCallCompleted(call)
-                if matches!(StopReason::from_provider(&call.stop_reason), StopReason::Other(_)) =>
-            {
-                let message = TurnRecorder::unknown_reason_note(&call.stop_reason);
-                self.recorder.emit(Note { turn_id: self.id.clone(), message, event: None });
+            Payload::LlmCallCompleted(call) => {
+                if let Some(message) = TurnRecorder::finish_reason_note(&call.stop_reason) {
+                    self.recorder.emit(Note { turn_id: self.id.clone(), message, event: None });
+                }
                 Ok(next)
             }
             Payload::LlmCallFailed(failed) => model_of_test_failed(&failed.error).map_or(Ok(next), Err),

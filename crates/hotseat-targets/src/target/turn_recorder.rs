@@ -134,9 +134,18 @@ impl<'a> TurnRecorder<'a> {
         }
     }
 
-    /// Returns the note on a finish reason that no provider documents.
-    pub(crate) fn unknown_reason_note(reason: &str) -> String {
-        format!("the reply ends with an unknown finish_reason, {reason}")
+    /// Returns the note on a reply that is cut, or that ended for a reason that no provider documents.
+    pub(crate) fn finish_reason_note(reason: &str) -> Option<String> {
+        Some(match StopReason::from_provider(reason) {
+            StopReason::MaxTokens => {
+                format!("the reply was truncated at its token limit (finish_reason {reason})")
+            }
+            StopReason::Refusal => {
+                format!("the reply was stopped by a content filter (finish_reason {reason})")
+            }
+            StopReason::Other(_) => format!("the reply ends with an unknown finish_reason, {reason}"),
+            StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => return None,
+        })
     }
 
     /// Returns true if the agent has called a tool in the turn.
@@ -158,21 +167,16 @@ impl<'a> TurnRecorder<'a> {
         {
             self.record_arguments(&call, CallArguments::Unread(CUT_ARGUMENTS.to_string()));
         }
-        match stop {
-            stop if stop.is_failure() => {
-                let message = format!("the reply ends with finish_reason {reason}");
-                return Err(self.fail_run(message, Some(reason.to_string())));
-            }
-            StopReason::MaxTokens => self
-                .record_note(format!("the reply was truncated at its token limit (finish_reason {reason})")),
-            StopReason::Refusal => self
-                .record_note(format!("the reply was stopped by a content filter (finish_reason {reason})")),
-            StopReason::Other(_) => self.record_note(Self::unknown_reason_note(reason)),
-            StopReason::ToolUse if !has_calls => {
-                let message = format!("the reply ends with finish_reason {reason} but has no tool call");
-                return Err(protocol_error(message));
-            }
-            StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => {}
+        if stop.is_failure() {
+            let message = format!("the reply ends with finish_reason {reason}");
+            return Err(self.fail_run(message, Some(reason.to_string())));
+        }
+        if stop == StopReason::ToolUse && !has_calls {
+            let message = format!("the reply ends with finish_reason {reason} but has no tool call");
+            return Err(protocol_error(message));
+        }
+        if let Some(note) = Self::finish_reason_note(reason) {
+            self.record_note(note);
         }
         Ok(())
     }

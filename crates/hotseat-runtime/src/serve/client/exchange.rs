@@ -91,6 +91,18 @@ pub struct ExchangeEnd {
     pub stop_reason: Option<Arc<str>>,
 }
 
+impl ExchangeEnd {
+    /// Returns why the answer ends, as chat completions name it.
+    pub fn finish_reason(&self) -> &'static str {
+        match (self.calls.is_empty(), self.stop_reason.as_deref()) {
+            (false, _) => "tool_calls",
+            (true, Some("max_tokens")) => "length",
+            (true, Some("refusal")) => "content_filter",
+            (true, _) => "stop",
+        }
+    }
+}
+
 /// Tool call that waits for the client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingClientCall {

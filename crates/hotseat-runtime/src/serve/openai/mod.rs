@@ -206,7 +206,7 @@ impl ChatAnswer {
                 "index": 0,
                 "message": message,
                 "logprobs": null,
-                "finish_reason": finish_reason(&ending),
+                "finish_reason": ending.finish_reason(),
             }],
         });
         if let Some(usage) = ending.usage.completion_usage() {
@@ -333,7 +333,7 @@ impl ChatAnswer {
             call["index"] = json!(self.shown.as_ref().map_or(0, Vec::len) + index);
             chunks.push(self.chunk(json!({"tool_calls": [call]}), None));
         }
-        chunks.push(self.chunk(json!({}), Some(finish_reason(ending))));
+        chunks.push(self.chunk(json!({}), Some(ending.finish_reason())));
         if let Some(usage) = ending.usage.completion_usage().filter(|_| self.head.include_usage) {
             let mut chunk = self.chunk(json!({}), None);
             chunk["choices"] = json!([]);
@@ -506,13 +506,4 @@ fn context_message(said: &CompletionMessage) -> Value {
 fn history_call(call: &PendingClientCall) -> HistoryCall {
     let function = json!({"name": call.tool, "arguments": arguments_text(&call.input)});
     HistoryCall { id: call.at.call.to_string(), function }
-}
-
-fn finish_reason(ending: &ExchangeEnd) -> &'static str {
-    match (ending.calls.is_empty(), ending.stop_reason.as_deref()) {
-        (false, _) => "tool_calls",
-        (true, Some("max_tokens")) => "length",
-        (true, Some("refusal")) => "content_filter",
-        (true, _) => "stop",
-    }
 }
