@@ -92,7 +92,10 @@ fn keys_of_peers_are_answered() {
         ("user: hi, assert: { text: hi }", "write `text: { must_match: PATTERN }`"),
         ("user: hi, assert: { text: { contains: hi } }", "write `must_match: PATTERN`"),
         ("user: hi, assert: { tools: { require: [{ name: x, count: '>=2' }] } }", "write `{ min: N }`"),
-        ("user: hi, assert: { tools: { forbid_calls: [pay] } }", "not be called at all under `forbid`"),
+        (
+            "user: hi, assert: { tools: { forbid_calls: [pay] } }",
+            "list tools that must never be called under `forbid`",
+        ),
         ("user: hi, assert: { timing: { max_duration_ms: 3s } }", "write 3000: the number of milliseconds"),
         ("user: hi, assert: [{ type: tool_called, tool: x }]", "the name of the tool under `name:`"),
         ("user: hi, assert: [{ type: satisfy, criteria: { prompt: kind } }]", "it is called `description`"),

@@ -177,7 +177,7 @@ fn advice(mistake: &Diagnostic) -> Option<Cow<'static, str>> {
             return Some("write a space after the colon: `user: …`".into());
         }
         ("an entry of `forbid_calls` must be a mapping, ", Some(_)) => {
-            return Some("list tools that must not be called at all under `forbid`".into());
+            return Some("list tools that must never be called under `forbid`".into());
         }
         ("`simulator` must be a mapping, ", Some(text)) => {
             return Some(format!("write `simulator: {{ use: \"{text}\" }}`").into());
