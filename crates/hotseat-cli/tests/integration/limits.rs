@@ -7,6 +7,8 @@ use hotseat_testkit::completions::ChatCompletion;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
+#[cfg(target_os = "linux")]
+use crate::common::inherited_peak;
 use crate::common::{Project, TEST_TIMEOUT, TestRun};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
@@ -397,14 +399,6 @@ fn a_flooded_turn_ends_just_after_the_limit_of_a_check() {
     assert_eq!(failure["kind"], "assertion", "{failure:#}");
     let took = tested.case("a")["turns"][0]["duration_ms"].as_f64().expect("a duration");
     assert!((300.5..302.0).contains(&took), "the turn took {took} ms");
-}
-
-/// Peak memory of this process, which a program inherits from the process that starts it.
-#[cfg(target_os = "linux")]
-fn inherited_peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak memory");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
 }
 
 /// The branches of each round lie within one of the round before: 10,000 tokens have up to a thousand around them.

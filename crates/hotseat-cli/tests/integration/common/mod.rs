@@ -314,3 +314,11 @@ impl Lifeline {
 pub fn exists(workspace: &TestWorkspace, path: &str) -> bool {
     Path::exists(&workspace.path(path))
 }
+
+/// Peak memory of this process, which a program inherits from the process that starts it.
+#[cfg(target_os = "linux")]
+pub fn inherited_peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
